@@ -1,0 +1,197 @@
+"""From command-line options to a constraint: ``--schema``, ``--model-class``, ``--regex``, ``--choice``."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from constrain.cli._errors import CliError, ExitCode, os_reason
+from constrain.cli._json import JsonInputError, decode_utf8, parse_json
+from constrain.errors import ConstrainError
+
+__all__ = ["Constraint", "add_constraint_options", "build_constraint", "read_schema"]
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """What the output must satisfy, and how messages and prompts speak of it."""
+
+    spec: Any  # a constrain spec: JsonSchema, Regex or Choice
+    name: str  # the file, option or class, for messages
+    is_json: bool
+    schema: Any = None  # the JSON Schema, where there is one
+    # Raises ValueError if an output is not a value of the model class; None where the schema is all.
+    check: Callable[[str], object] | None = None
+
+
+def add_constraint_options(parser: argparse.ArgumentParser, *, text: bool) -> None:
+    """Add the options of a constraint, one of which is required; `text` adds regex and choice."""
+    group = parser.add_argument_group("what the output must be (one is required)")
+    group.add_argument("--schema", metavar="FILE", help="a JSON Schema, as a file")
+    group.add_argument(
+        "--model-class",
+        metavar="MODULE:CLASS",
+        help="a pydantic model, dataclass or TypedDict; modules are found in the current folder too",
+    )
+    if text:
+        group.add_argument(
+            "--regex", metavar="PATTERN", help="a regular expression that the whole output matches"
+        )
+        group.add_argument(
+            "--choice",
+            metavar="TEXT",
+            action="append",
+            help="a text the output may be; repeat for each",
+        )
+    group.add_argument(
+        "--extra-properties",
+        choices=("forbid", "schema"),
+        default="forbid",
+        help="properties that an object of the schema does not declare: forbid them where the "
+        "schema is silent, or do what the schema says, which usually allows any (default: forbid)",
+    )
+
+
+def build_constraint(args: argparse.Namespace) -> Constraint:
+    """The constraint that the options name.  Raises CliError with the place of any mistake in it."""
+    given = [
+        option
+        for option in ("schema", "model_class", "regex", "choice")
+        if getattr(args, option, None) is not None
+    ]
+    if len(given) != 1:
+        names = ["--schema", "--model-class"]
+        if hasattr(args, "regex"):
+            names += ["--regex", "--choice"]
+        told = " and ".join(f"--{name.replace('_', '-')}" for name in given)
+        problem = f"{told} exclude each other" if given else "no constraint is given"
+        raise CliError(f"{problem}; give one of {', '.join(names)}", ExitCode.USAGE)
+    if given == ["schema"]:
+        return _from_schema(args.schema, args.extra_properties)
+    if given == ["model_class"]:
+        return _from_class(args.model_class, args.extra_properties)
+    import constrain
+
+    if given == ["regex"]:
+        return _checked(lambda: constrain.Regex(args.regex), "--regex", is_json=False)
+    return _checked(lambda: constrain.Choice(args.choice), "--choice", is_json=False)
+
+
+def read_schema(path: str) -> Any:
+    """The JSON value in the file `path` ("-" is standard input), which may not yet be a schema."""
+    try:
+        if path == "-":
+            data = sys.stdin.buffer.read()
+        else:
+            with open(path, "rb") as file:
+                data = file.read()
+    except OSError as error:
+        raise CliError(f"cannot read the schema {path}: {os_reason(error)}") from error
+    try:
+        return parse_json(decode_utf8(data))
+    except JsonInputError as error:
+        raise CliError(f"{path}: {error}") from error
+
+
+def _from_schema(path: str, extra_properties: str) -> Constraint:
+    import constrain
+
+    schema = read_schema(path)
+    return _checked(
+        lambda: constrain.JsonSchema(schema, extra_properties=extra_properties),
+        path,
+        is_json=True,
+        schema=schema,
+    )
+
+
+def _from_class(name: str, extra_properties: str) -> Constraint:
+    import constrain
+
+    found = _import_class(name)
+    try:
+        import pydantic
+    except ImportError:
+        raise CliError("--model-class needs pydantic: pip install pydantic") from None
+    try:
+        adapter: Any = pydantic.TypeAdapter(found)
+        schema = adapter.json_schema()
+    except Exception as error:
+        first = str(error).strip().splitlines()[0] if str(error).strip() else ""
+        raise CliError(f"{name} has no JSON Schema: {type(error).__name__}: {first}") from error
+    return _checked(
+        lambda: constrain.JsonSchema(found, extra_properties=extra_properties),
+        name,
+        is_json=True,
+        schema=schema,
+        check=adapter.validate_json,
+    )
+
+
+def _import_class(name: str) -> Any:
+    module_name, separator, attribute = name.partition(":")
+    if not separator or not module_name or not attribute:
+        raise CliError(f"--model-class: {name!r} is not of the form MODULE:CLASS", ExitCode.USAGE)
+    here = os.getcwd()
+    if here not in sys.path and "" not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        found: Any = importlib.import_module(module_name)
+    except Exception as error:
+        # The user's module is run here, so any exception at all may come out of it.
+        raise CliError(f"cannot import {module_name}: {type(error).__name__}: {error}") from error
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            raise CliError(f"the module {module_name} has no {attribute}")
+        found = getattr(found, part)
+    return found
+
+
+def _checked(
+    make: Callable[[], Any],
+    name: str,
+    *,
+    is_json: bool,
+    schema: Any = None,
+    check: Callable[[str], object] | None = None,
+) -> Constraint:
+    """The constraint, compiled once without a model, so that mistakes show before a model is loaded."""
+    from constrain.cli import _runtime
+
+    try:
+        spec = make()
+        _runtime.compile_alone(spec)
+    except ConstrainError as error:
+        raise CliError(f"{name}: {error}") from error
+    return Constraint(spec, name, is_json, schema, check)
+
+
+def schema_text(schema: Any) -> str:
+    """The schema on one line."""
+    return json.dumps(schema, ensure_ascii=False)
+
+
+def describe_fields(schema: Any) -> str:
+    """One line per top-level property: name, description or type, and the values of an enum."""
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    if not isinstance(properties, dict):
+        return ""
+    lines = []
+    for name, member in properties.items():
+        parts = []
+        if isinstance(member, dict):
+            if isinstance(member.get("description"), str):
+                parts.append(member["description"])
+            elif isinstance(member.get("type"), str):
+                parts.append(member["type"])
+            if isinstance(member.get("enum"), list):
+                values = (schema_text(value) for value in member["enum"])
+                parts.append(f"one of {', '.join(values)}")
+        lines.append(f"- {name}" + (f": {', '.join(parts)}" if parts else ""))
+    return "\n".join(lines)

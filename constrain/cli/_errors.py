@@ -1,0 +1,36 @@
+"""Exit codes of the `constrain` command and the error that carries one.
+
+A command reports a failure by raising `CliError` with a complete sentence that names the place
+(file, line, column, JSON pointer or byte offset).  ``main`` prints it as ``constrain: error: ...``.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+__all__ = ["CliError", "ExitCode", "os_reason"]
+
+
+class ExitCode(IntEnum):
+    """What the exit codes mean, for scripts."""
+
+    OK = 0
+    FAILED = 1  # some record failed, `check` found an error, or an output was cut off
+    USAGE = 2  # the command line itself is wrong (argparse uses the same number)
+    BAD_INPUT = 3  # something named on the command line cannot be read, used or written
+    INTERNAL = 70  # a defect of constrain (EX_SOFTWARE)
+    INTERRUPTED = 130  # Ctrl-C
+    BROKEN_PIPE = 141  # the reader of standard output went away, as other commands report it
+
+
+class CliError(Exception):
+    """A failure that ends the command with `code`; the message is a sentence for the user."""
+
+    def __init__(self, message: str, code: ExitCode = ExitCode.BAD_INPUT) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def os_reason(error: OSError) -> str:
+    """The operating system's own words ("No such file or directory"), without the errno."""
+    return error.strerror or str(error) or type(error).__name__

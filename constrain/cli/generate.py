@@ -1,0 +1,82 @@
+"""``constrain generate``: one constrained text, streamed to standard output.
+
+Text goes out as UTF-8 and is flushed piece by piece; a character that the model writes in several
+tokens is shown when it is whole (the decode loop holds incomplete bytes back).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from constrain.cli import _runtime
+from constrain.cli._constraint import add_constraint_options, build_constraint
+from constrain.cli._errors import CliError, ExitCode
+from constrain.cli._json import JsonInputError, decode_utf8
+from constrain.cli._options import add_model_options, add_sampling_options, sampling_of
+from constrain.cli._output import write_text
+
+__all__ = ["add_parser", "run"]
+
+_EXAMPLES = """\
+examples:
+  constrain generate "Describe a fruit." --schema fruit.json
+  constrain generate "Is the sky blue?" --choice yes --choice no
+  constrain generate "A phone number:" --regex '\\+[0-9]{1,3} [0-9]{6,12}' --temperature 0
+  echo "Where is Rome?" | constrain generate - --model-class places:Place --seed 7
+"""
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the parser of ``constrain``."""
+    parser = commands.add_parser(
+        "generate",
+        help="generate one text that satisfies a constraint",
+        description="Generate one text that satisfies a JSON Schema, a type, a regular expression "
+        "or a list of choices, and write it to standard output as it comes.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("prompt", metavar="PROMPT", help='the user message ("-": standard input)')
+    add_constraint_options(parser, text=True)
+    add_model_options(parser)
+    add_sampling_options(parser, temperature=1.0, max_tokens=512)
+    parser.add_argument(
+        "--no-stream", action="store_true", help="write the text at the end, not as it comes"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> ExitCode:
+    """Run the command.  Raises CliError."""
+    constraint = build_constraint(args)
+    messages = [{"role": "user", "content": _prompt(args.prompt)}]
+    if args.system is not None:
+        messages.insert(0, {"role": "system", "content": args.system})
+    engine = _runtime.open_engine(args.model, constraint.spec)
+
+    result = engine.generate(messages, sampling_of(args), None if args.no_stream else write_text)
+    write_text("\n" if not args.no_stream else result.text + "\n")
+    if result.finish_reason == "length":
+        raise CliError(
+            f"the output was cut off after {args.max_tokens} tokens, before it was complete; "
+            "raise --max-tokens",
+            ExitCode.FAILED,
+        )
+    if constraint.check is not None:
+        try:
+            constraint.check(result.text)
+        except ValueError as error:
+            raise CliError(
+                f"the output is no {constraint.name}: {error}", ExitCode.FAILED
+            ) from error
+    return ExitCode.OK
+
+
+def _prompt(given: str) -> str:
+    if given != "-":
+        return given
+    try:
+        return decode_utf8(sys.stdin.buffer.read()).rstrip("\n")
+    except JsonInputError as error:
+        raise CliError(f"standard input: {error}") from error

@@ -1,0 +1,111 @@
+"""From a spec and a vocabulary to a compiled constraint.
+
+A spec's front end emits a program; the native core turns it into a machine that shares its lexical
+tables with every other constraint of the same vocabulary.  Nothing is cached here: keep the
+compiled constraint, it is immutable and can be used by any number of threads.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from constrain import _native
+from constrain.matcher import Matcher
+from constrain.program import Program
+
+if TYPE_CHECKING:
+    from constrain.vocabulary import Vocabulary
+
+__all__ = ["CompiledConstraint", "Spec", "compile"]
+
+_DEFAULT_MAX_MEMORY = 256 << 20
+
+
+class Spec(Protocol):
+    """What can be compiled: `JsonSchema`, `Regex`, `Choice`, or anything that emits a program."""
+
+    def program(self) -> Program:
+        """The program; raises a `ConstrainError` that names what is wrong and where."""
+        ...
+
+
+class CompiledConstraint:
+    """A constraint on the tokens of one vocabulary.  Immutable and thread-safe.
+
+    Attributes:
+        spec: what was compiled.
+        vocabulary: the vocabulary that it was compiled for.
+        program: the program of the spec.
+    """
+
+    __slots__ = ("__weakref__", "_native", "program", "spec", "vocabulary")
+
+    def __init__(
+        self, spec: Spec, vocabulary: Vocabulary, *, max_memory: int = _DEFAULT_MAX_MEMORY
+    ) -> None:
+        """Use `constrain.compile`."""
+        self.spec = spec
+        self.vocabulary = vocabulary
+        self.program = spec.program()
+        self._native = _native.Constraint(
+            vocabulary.native, _native_program(self.program), max_memory
+        )
+
+    def matcher(self) -> Matcher:
+        """A matcher at the start of a sequence."""
+        return Matcher(self)
+
+    def report(self) -> Any:
+        """What is enforced, what is narrowed and what is ignored, as the spec reports it."""
+        report = getattr(self.spec, "report", None)
+        return dict(self.program.notes) if report is None else report()
+
+    @property
+    def memory(self) -> int:
+        """Bytes that states, machine and kept masks hold now; at most about `max_memory`."""
+        return self._native.memory
+
+    def __repr__(self) -> str:
+        return f"CompiledConstraint({self.spec!r}, {self.vocabulary!r})"
+
+
+def compile(
+    spec: Spec, vocabulary: Vocabulary, *, max_memory: int = _DEFAULT_MAX_MEMORY
+) -> CompiledConstraint:
+    """Compile a spec for a vocabulary.
+
+    Args:
+        spec: a `JsonSchema`, `Regex`, `Choice` or another object with a ``program()``.
+        vocabulary: the model's vocabulary.
+        max_memory: bytes that the states and masks of this constraint may hold.  What no matcher
+            needs is dropped when the bound is reached, and rebuilt when needed.
+
+    Raises:
+        ConstrainError: one of its subclasses: the spec is malformed (`SchemaError`, `RegexError`),
+            asks for what is not enforced (`UnsupportedError`), admits no text at all
+            (`UnsatisfiableError`), or needs more than `max_memory` (`LimitExceededError`).
+        TypeError: `spec` is no spec.
+    """
+    if not callable(getattr(spec, "program", None)):
+        raise TypeError(
+            f"expected a spec such as constrain.JsonSchema(...), not {type(spec).__name__}"
+        )
+    if isinstance(max_memory, bool) or not isinstance(max_memory, int) or max_memory < 0:
+        raise TypeError(f"max_memory must be a number of bytes, not {max_memory!r}")
+    return CompiledConstraint(spec, vocabulary, max_memory=max_memory)
+
+
+def _native_program(program: Program) -> _native.Program:
+    return _native.Program(
+        program.kind,
+        program.nodes,
+        program.args,
+        program.refs,
+        program.values,
+        program.regexes,
+        program.strings,
+        program.root,
+        program.whitespace,
+        program.numbers,
+        program.property_order,
+    )

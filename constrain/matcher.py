@@ -1,0 +1,111 @@
+"""One sequence under a constraint.
+
+A matcher is a list of tokens and of state ids: advancing appends, rolling back drops the tail, a
+fork copies the list.  The methods that a decode loop calls for every token are those of the native
+base class; a call costs a few hundred nanoseconds beside the work itself.
+
+After the end: behind an end-of-sequence token the sequence is finished.  Then exactly the
+end-of-sequence tokens are allowed, so that an engine that keeps sampling a finished row finds
+something; advancing over one of them changes nothing but is counted by `rollback`; every other
+token is rejected.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from constrain import _native
+
+if TYPE_CHECKING:
+    from constrain.compile import CompiledConstraint
+
+__all__ = ["Matcher"]
+
+# Longest text that forced_tokens looks ahead, in bytes.
+_FORCED_BYTES = 2048
+_FORCED_TOKENS = 256
+
+
+class Matcher(_native.Matcher):
+    """Follows one sequence; made by ``compiled.matcher()``.
+
+    Inherited from the native class:
+
+    * ``advance(token_id)``: append a token.  Raises `TokenRejectedError` with the token, its text
+      and what was expected where it is not allowed; the state is then unchanged.
+    * ``try_advance(token_id) -> bool``: the same, False instead of the error.
+    * ``rollback(n)``: take back the last n tokens, end-of-sequence tokens included.  Raises
+      `ConstrainError` if there are fewer.
+    * ``reset()``: take back all of them.
+    * ``validate(token_ids) -> int``: how many of these tokens could be appended one after the
+      other; the state is unchanged.
+    * ``fill_bitmask(bitmask, row=0)``: write the allowed tokens to a row of an int32 bitmask
+      (`constrain.allocate_bitmask`; NumPy array or torch tensor in CPU memory).  Raises
+      `UnsatisfiableError` where no token of the vocabulary can continue; the row then holds the
+      end-of-sequence tokens, never nothing.
+    * ``is_accepting``: the text so far is valid as it is (or the sequence is finished).
+    * ``is_finished``: an end-of-sequence token was appended.
+    * ``tokens``: the ids so far, a new list.
+    * ``expected() -> str``: what may come next, for people.
+    * ``completion(limit) -> bytes | None``: a short text that would complete this one.
+
+    All methods may be called from any thread.
+    """
+
+    __slots__ = ("compiled",)
+
+    compiled: CompiledConstraint
+
+    def __init__(self, compiled: CompiledConstraint) -> None:
+        super().__init__(compiled._native)
+        self.compiled = compiled
+
+    def fork(self) -> Matcher:
+        """An independent matcher at the same point: for beams, samples and drafts."""
+        other = type(self).__new__(type(self))
+        _native.Matcher.__init__(other, self)
+        other.compiled = self.compiled
+        return other
+
+    def forced_tokens(self) -> list[int]:
+        """The tokens of the text that has no alternative from here, possibly none.
+
+        They are what the tokenizer itself would write for that text, and stop before a byte that
+        could merge with what follows into a longer token.  Without a tokenizer at hand, only tokens
+        without any other allowed token are given.  Each of them is allowed in its turn; the state
+        is unchanged.
+        """
+        vocabulary = self.compiled.vocabulary
+        text = self.forced_bytes(_FORCED_BYTES)
+        text = _whole_characters(text[: _native.safe_cut(vocabulary.native, text)])
+        if text:
+            tokens = vocabulary.encode(text)
+            if tokens:
+                accepted = self.validate(tokens)
+                if accepted == len(tokens):
+                    return list(tokens)
+        return self._only_tokens()
+
+    def _only_tokens(self) -> list[int]:
+        """Tokens as long as exactly one is allowed."""
+        ahead = self.fork()
+        tokens: list[int] = []
+        while len(tokens) < _FORCED_TOKENS:
+            token = ahead.only_token()
+            if token is None or not ahead.try_advance(token) or ahead.is_finished:
+                break
+            tokens.append(token)
+        return tokens
+
+    def __repr__(self) -> str:
+        state = "finished" if self.is_finished else "accepting" if self.is_accepting else "open"
+        return f"<Matcher {state}, {len(self.tokens)} tokens>"
+
+
+def _whole_characters(text: bytes) -> bytes:
+    """Without a UTF-8 sequence that is cut off at the end."""
+    try:
+        text.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return text[: error.start]
+    return text

@@ -1,0 +1,301 @@
+// Programs, constraints and matchers.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "bindings.hpp"
+#include "constrain/lexical_pool.hpp"
+#include "constrain/program.hpp"
+#if __has_include("constrain/machines.hpp")
+#include "constrain/machines.hpp"
+#define CONSTRAIN_MACHINES 1
+#endif
+
+namespace constrain::bind {
+namespace {
+
+using SharedProgram = std::shared_ptr<const Program>;
+struct BoundProgram {
+  SharedProgram core;
+};
+
+void make_program(BoundProgram* self, std::string_view kind, nb::handle nodes, nb::handle args,
+                  nb::handle refs, nb::handle values, nb::handle regexes, nb::handle strings,
+                  int32_t root, std::string_view whitespace, std::string_view numbers,
+                  std::string_view property_order) {
+  auto program = std::make_shared<Program>();
+  if (kind != "json" && kind != "text") throw nb::value_error("kind must be json or text");
+  program->text = kind == "text";
+  program->nodes = int32_values(nodes);
+  program->args = int32_values(args);
+  program->refs = int32_values(refs);
+  program->values = int32_values(values);
+  for (nb::handle regex : nb::iter(regexes)) program->regexes.push_back(int32_values(regex));
+  for (nb::handle string : nb::iter(strings)) {
+    if (!PyBytes_Check(string.ptr())) throw nb::type_error("strings of a program are bytes");
+    program->strings.emplace_back(PyBytes_AS_STRING(string.ptr()),
+                                  static_cast<size_t>(PyBytes_GET_SIZE(string.ptr())));
+  }
+  program->root = root;
+  if (whitespace == "bounded") {
+    program->whitespace = Whitespace::kBounded;
+  } else if (whitespace == "any") {
+    program->whitespace = Whitespace::kAny;
+  } else if (whitespace == "compact") {
+    program->whitespace = Whitespace::kCompact;
+  } else {
+    throw nb::value_error("whitespace must be bounded, any or compact");
+  }
+  if (numbers != "plain" && numbers != "any") throw nb::value_error("numbers must be plain or any");
+  program->plain_numbers = numbers == "plain";
+  if (property_order != "any" && property_order != "declared") {
+    throw nb::value_error("property_order must be any or declared");
+  }
+  program->declared_order = property_order == "declared";
+  new (self) BoundProgram{std::move(program)};
+}
+
+MachineFactory machine_factory(SharedProgram program) {
+#ifdef CONSTRAIN_MACHINES
+  return [program = std::move(program)](LexicalStepper& pool) {
+    return make_machine(program, static_cast<LexicalPool&>(pool));
+  };
+#else
+  return [program = std::move(program)](LexicalStepper&) -> std::unique_ptr<Machine> {
+    throw UnsupportedFeature("this build has no machines");
+  };
+#endif
+}
+
+void make_constraint(BoundConstraint* self, const BoundVocabulary& vocabulary,
+                     const BoundProgram& program, size_t max_memory) {
+  std::shared_ptr<Vocabulary> words = vocabulary.core;
+  MachineFactory factory = machine_factory(program.core);
+  nb::gil_scoped_release release;
+  auto core = std::make_shared<Constraint>(std::move(words), std::move(factory), max_memory);
+  new (self) BoundConstraint{std::move(core)};
+}
+
+std::vector<int64_t> token_ids(nb::handle tokens) {
+  nb::object items = nb::steal(PySequence_Fast(tokens.ptr(), "tokens must be a sequence of ints"));
+  if (!items.is_valid()) throw nb::python_error();
+  const auto count = static_cast<size_t>(PySequence_Fast_GET_SIZE(items.ptr()));
+  PyObject** entries = PySequence_Fast_ITEMS(items.ptr());
+  std::vector<int64_t> ids(count);
+  for (size_t i = 0; i < count; ++i) {
+    nb::object number = nb::steal(PyNumber_Index(entries[i]));
+    if (!number.is_valid()) throw nb::python_error();
+    int overflow = 0;
+    ids[i] = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+    if (overflow != 0) ids[i] = -1;   // no token has such an id
+  }
+  return ids;
+}
+
+uint32_t* checked_row(const Rows& rows, int64_t row, size_t words) {
+  if (row < 0 || static_cast<size_t>(row) >= rows.count) {
+    throw nb::index_error(("row " + std::to_string(row) + " of a bitmask with " +
+                           std::to_string(rows.count) + " rows")
+                              .c_str());
+  }
+  if (rows.words != words) {
+    throw nb::value_error(("the bitmask has " + std::to_string(rows.words) +
+                           " words per row, the vocabulary needs " + std::to_string(words))
+                              .c_str());
+  }
+  return rows.row(static_cast<size_t>(row));
+}
+
+[[noreturn]] void reject(Matcher& matcher, int64_t token) {
+  std::string_view text = matcher.constraint().vocabulary().text(token);
+  throw TokenRejected(token, text, matcher.describe());
+}
+
+void advance(Matcher& self, int64_t token) {
+  const Guard guard(self.constraint().mutex());
+  if (!self.advance(token)) reject(self, token);
+}
+
+bool try_advance(Matcher& self, int64_t token) {
+  const Guard guard(self.constraint().mutex());
+  return self.advance(token);
+}
+
+void rollback(Matcher& self, int64_t n) {
+  const Guard guard(self.constraint().mutex());
+  if (n < 0 || !self.rollback(static_cast<size_t>(n))) {
+    throw Error("cannot roll back " + std::to_string(n) + " tokens of " +
+                std::to_string(self.tokens().size()));
+  }
+}
+
+void fill_bitmask(Matcher& self, nb::handle bitmask, int64_t row) {
+  uint32_t* words =
+      checked_row(writable_rows(bitmask), row, self.constraint().vocabulary().words());
+  const Guard guard(self.constraint().mutex());
+  if (!self.fill(words)) throw NothingAllowed({row});
+}
+
+void fill_bitmasks(nb::handle matchers, nb::handle bitmask, int64_t first_row) {
+  nb::object items =
+      nb::steal(PySequence_Fast(matchers.ptr(), "matchers must be a sequence of Matcher or None"));
+  if (!items.is_valid()) throw nb::python_error();
+  const auto count = static_cast<size_t>(PySequence_Fast_GET_SIZE(items.ptr()));
+  PyObject** entries = PySequence_Fast_ITEMS(items.ptr());
+  const Rows rows = writable_rows(bitmask);
+  struct Job {
+    Matcher* matcher;
+    uint32_t* row;
+  };
+  std::vector<Job> jobs(count);
+  // Another thread may change the list while the GIL is released.
+  std::vector<nb::object> keep(count);
+  for (size_t i = 0; i < count; ++i) keep[i] = nb::borrow(entries[i]);
+  for (size_t i = 0; i < count; ++i) {
+    const int64_t row = first_row + static_cast<int64_t>(i);
+    if (entries[i] == Py_None) {
+      jobs[i] = {nullptr, checked_row(rows, row, rows.words)};
+      continue;
+    }
+    Matcher* matcher = nullptr;
+    if (!nb::try_cast(nb::handle(entries[i]), matcher, false) || !matcher) {
+      throw nb::type_error("matchers must be a sequence of Matcher or None");
+    }
+    jobs[i] = {matcher, checked_row(rows, row, matcher->constraint().vocabulary().words())};
+  }
+  std::vector<int64_t> dead;
+  {
+    nb::gil_scoped_release release;
+    for (size_t i = 0; i < count; ++i) {
+      const auto [matcher, row] = jobs[i];
+      if (!matcher) {
+        std::fill_n(row, rows.words, ~0u);
+        continue;
+      }
+      const std::lock_guard lock(matcher->constraint().mutex());
+      if (!matcher->fill(row)) dead.push_back(first_row + static_cast<int64_t>(i));
+    }
+  }
+  if (!dead.empty()) throw NothingAllowed(std::move(dead));
+}
+
+nb::list token_list(const Matcher& self) {
+  nb::list result;
+  for (const uint32_t token : self.tokens()) result.append(token);
+  return result;
+}
+
+nb::bytes to_bytes(const std::string& text) { return nb::bytes(text.data(), text.size()); }
+
+}  // namespace
+
+void bind_constraint(nb::module_& m) {
+  nb::class_<BoundProgram>(m, "Program")
+      .def("__init__", &make_program, nb::arg("kind"), nb::arg("nodes"), nb::arg("args"),
+           nb::arg("refs"), nb::arg("values"), nb::arg("regexes"), nb::arg("strings"),
+           nb::arg("root"), nb::arg("whitespace"), nb::arg("numbers"), nb::arg("property_order"));
+
+  nb::class_<BoundConstraint>(m, "Constraint", nb::is_weak_referenceable())
+      .def("__init__", &make_constraint, nb::arg("vocabulary"), nb::arg("program"),
+           nb::arg("max_memory"))
+      .def_prop_ro("memory",
+                   [](const BoundConstraint& c) {
+                     const Guard guard(c.core->mutex());
+                     return c.core->bytes();
+                   },
+                   "Bytes of states, machine and kept masks that are held now.")
+      .def_prop_ro("generation", [](const BoundConstraint& c) {
+        const Guard guard(c.core->mutex());
+        return c.core->generation();
+      });
+
+  nb::class_<Matcher>(m, "Matcher", nb::is_weak_referenceable())
+      .def("__init__",
+           [](Matcher* self, const BoundConstraint& c) {
+             const Guard guard(c.core->mutex());
+             new (self) Matcher(c.core);
+           },
+           nb::arg("constraint"))
+      .def("__init__",
+           [](Matcher* self, const Matcher& other) {
+             const Guard guard(other.constraint().mutex());
+             new (self) Matcher(other);
+           },
+           nb::arg("other"))
+      .def("advance", &advance, nb::arg("token_id"))
+      .def("try_advance", &try_advance, nb::arg("token_id"))
+      .def("rollback", &rollback, nb::arg("n"))
+      .def("reset",
+           [](Matcher& self) {
+             const Guard guard(self.constraint().mutex());
+             self.reset();
+           })
+      .def("validate",
+           [](Matcher& self, nb::handle tokens) {
+             const std::vector<int64_t> ids = token_ids(tokens);
+             const Guard guard(self.constraint().mutex());
+             return self.validate(ids);
+           },
+           nb::arg("tokens"))
+      .def("fill_bitmask", &fill_bitmask, nb::arg("bitmask"), nb::arg("row") = 0)
+      .def_prop_ro("is_accepting",
+                   [](Matcher& self) {
+                     const Guard guard(self.constraint().mutex());
+                     return self.is_accepting();
+                   })
+      .def_prop_ro("is_finished",
+                   [](Matcher& self) {
+                     const Guard guard(self.constraint().mutex());
+                     return self.is_finished();
+                   })
+      .def_prop_ro("tokens",
+                   [](Matcher& self) {
+                     const Guard guard(self.constraint().mutex());
+                     return token_list(self);
+                   })
+      .def_prop_ro("state_id",
+                   [](Matcher& self) {
+                     const Guard guard(self.constraint().mutex());
+                     return self.state();
+                   },
+                   "Equal for equal states of one constraint, until states are dropped.")
+      .def("expected",
+           [](Matcher& self) {
+             const Guard guard(self.constraint().mutex());
+             return self.describe();
+           })
+      .def("completion",
+           [](Matcher& self, size_t limit) -> nb::object {
+             std::string text;
+             const Guard guard(self.constraint().mutex());
+             if (!self.complete(text, limit)) return nb::none();
+             return to_bytes(text);
+           },
+           nb::arg("limit"))
+      .def("forced_bytes",
+           [](Matcher& self, size_t limit) {
+             const Guard guard(self.constraint().mutex());
+             return to_bytes(self.forced_bytes(limit));
+           },
+           nb::arg("limit"))
+      .def("only_token",
+           [](Matcher& self) -> nb::object {
+             const Guard guard(self.constraint().mutex());
+             const int64_t token = self.only_token();
+             if (token < 0) return nb::none();
+             return nb::int_(token);
+           });
+
+  m.def("fill_bitmasks", &fill_bitmasks, nb::arg("matchers"), nb::arg("bitmask"),
+        nb::arg("first_row") = 0);
+  m.def("safe_cut",
+        [](const BoundVocabulary& vocabulary, nb::bytes text) {
+          return safe_cut(vocabulary.core->trie(), {text.c_str(), text.size()});
+        },
+        nb::arg("vocabulary"), nb::arg("text"));
+}
+
+}  // namespace constrain::bind

@@ -1,0 +1,122 @@
+// The JSON machine: runs a schema on bytes.
+//
+// A configuration is a mode (what is being read), the registers of that mode, and a stack of open
+// objects and arrays.  Stack nodes are interned, so pushing the same frame on the same parent gives
+// the same node; in a trial they are merely appended and forgotten afterwards.
+//
+// An object frame is fast where one conjunctive table decides everything (bits of the names seen,
+// a count, the set of other keys seen); else it is general and carries residual formulas.  Arrays
+// are always general: their residuals recur.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "constrain/json_theory.hpp"
+#include "constrain/machine.hpp"
+
+namespace constrain {
+
+class JsonMachine final : public Machine {
+ public:
+  // Throws UnsatisfiableConstraint if no value satisfies the program.
+  JsonMachine(std::shared_ptr<const Program> program, LexicalPool& pool);
+
+  Config start() override;
+  bool step(Config& config, uint8_t byte) override;
+  bool accepts(const Config& config) override;
+  LexicalView lexical(const Config& config) override;
+  bool leave(Config& config, uint32_t outcome) override;
+  void begin_trial() override;
+  void end_trial() override;
+  bool unsure(const Config& config) const override;
+  size_t bytes() const override;
+  std::string describe(const Config& config) override;
+  bool complete(const Config& config, std::string& out, size_t limit) override;
+
+  JsonTheory& theory() { return theory_; }
+
+ private:
+  enum class Mode : uint8_t {
+    kValue, kLiteral, kNumber, kString, kArrayStart, kArrayNext, kKeyOrEnd, kKey, kFastKey,
+    kGeneralKey, kColon, kObjectNext, kDone,
+  };
+  enum class Kind : uint32_t { kFastObject, kObject, kObjectMember, kArray, kArrayItem };
+  // What a, b, c, d, e hold per kind:
+  //   kFastObject    table, bits of names seen, other keys seen, members counted, -
+  //   kObject        formula, tracked formulas, keys seen, members captured + 1, -
+  //   kObjectMember  residual, tracked, keys seen, members captured + 1, list (variables, key)
+  //   kArray         formula, tracked, values seen + 1, items captured + 1, -
+  //   kArrayItem     residual, tracked, values seen + 1, items captured + 1, variables
+  struct StackNode {
+    uint32_t parent = 0;
+    Kind kind = Kind::kFastObject;
+    uint32_t a = 0, b = 0, c = 0, d = 0, e = 0;
+  };
+
+  static constexpr uint32_t kCapture = 1u << 8;      // the value being read is wanted
+  static constexpr uint32_t kTextUnknown = 1u << 9;  // after leave(): some text was not seen
+  static constexpr uint32_t kUnsure = 1u << 10;      // and it has come to matter
+  static constexpr uint32_t kSpaceShift = 16;
+  static constexpr uint32_t kSpaceMask = 0xFFFF0000u;
+
+  static Mode mode(const Config& c) { return Mode(c.w[0] & 0xFF); }
+  static void set_mode(Config& c, Mode m, uint32_t flags = 0) {
+    c.w[0] = uint32_t(m) | flags | (c.w[0] & (kTextUnknown | kUnsure));
+    for (size_t i = 2; i < c.w.size(); ++i) c.w[i] = 0;
+  }
+  bool space(Config& c, uint8_t byte) const;
+
+  const StackNode& node(uint32_t id) const {
+    return id & kTrialBit ? trial_nodes_[id & ~kTrialBit] : nodes_[id];
+  }
+  uint32_t push(const StackNode& n);
+
+  bool begin_value(Config& c, uint8_t byte);
+  bool step_literal(Config& c, uint8_t byte);
+  bool step_number(Config& c, uint8_t byte);
+  bool step_string(Config& c, uint8_t byte);
+  bool begin_object(Config& c, Formula goal, uint32_t variables, bool capture);
+  bool begin_array(Config& c, Formula goal, uint32_t variables, bool capture);
+  bool next_item(Config& c);
+  bool begin_key(Config& c);
+  bool more_keys(const StackNode& n);
+  bool step_fast_key(Config& c, uint8_t byte);
+  bool step_general_key(Config& c, uint8_t byte);
+  bool close_fast_other(Config& c, uint32_t outcome, TextId text, bool text_known);
+  bool close_general(Config& c, KeyClass key, TextId text, bool text_known);
+  bool close_object(Config& c);
+  bool close_array(Config& c);
+  // Ends the value that stands above the stack's top; `truth` answers the frame's variables.
+  bool end_value(Config& c, std::span<const uint32_t> truth, bool captured, ValueId value);
+
+  // Names of a fast object that may come next.
+  bool name_open(const ObjectTable& t, const StackNode& n, uint32_t index, bool only_required) const;
+  bool range_open(const ObjectTable& t, const StackNode& n, uint32_t low, uint32_t high,
+                  bool only_required) const;
+  bool only_required(const ObjectTable& t, const StackNode& n) const;
+  LexId fast_others(ObjectTable& t, const StackNode& n);
+  bool name_admitted(const ObjectTable& t, const StackNode& n, uint32_t trie_node, uint32_t decoder,
+                     bool only_required) const;
+  LexicalView base_view(LexId goal, uint32_t tracked, uint32_t decoder);
+
+  bool shortest_value(Config& c, std::string& out, size_t limit, int depth);
+  bool feed(Config& c, std::string_view text, std::string& out);
+
+  std::shared_ptr<const Program> program_;
+  LexicalPool& pool_;
+  JsonTheory theory_;
+  Whitespace whitespace_;
+  bool declared_order_;
+  uint32_t any_object_ = 0;  // the table that says nothing
+
+  static constexpr uint32_t kTrialBit = 1u << 31;
+  std::vector<StackNode> nodes_;
+  IdSet node_set_;
+  bool trial_ = false;
+  std::vector<StackNode> trial_nodes_;
+  NumberPool::Mark mark_;
+};
+
+}  // namespace constrain

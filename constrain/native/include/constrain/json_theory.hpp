@@ -1,0 +1,255 @@
+// What JSON Schema formulas mean: specialisation to a type, derivatives by members and items,
+// satisfiability, and the goal that a child must meet.
+//
+// Satisfiability decides whether a prefix can be finished.  It runs in layers from cheap to
+// complete under step budgets; a spent budget answers "yes", so that a dead end becomes possible
+// but never an invalid text: a value closes only where its formula is true of it.
+//
+// Not thread-safe; owned by one machine.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "constrain/json_formula.hpp"
+#include "constrain/lexical_pool.hpp"
+#include "constrain/numbers.hpp"
+#include "constrain/program.hpp"
+
+namespace constrain {
+
+using ValueId = uint32_t;
+
+// Canonical constants.  Two equal JSON values have one id.
+struct Value {
+  ValueKind kind;
+  uint32_t a;  // number: NumberValue; string: TextId; array: list of values; object: list of pairs
+};
+
+// Conjunctive object keywords: what each named key must satisfy, what other keys must, and counts.
+// Every string that a matcher singles out is a name, so other keys behave by regexes alone.
+struct ObjectTable {
+  std::vector<TextId> names;              // sorted by code points
+  std::vector<Formula> goals;             // per name, everything that applies to it
+  std::vector<uint8_t> required;          // per name
+  std::vector<std::pair<LexId, Formula>> generics;
+  uint32_t count_required = 0;
+  uint32_t least = 0, most = UINT32_MAX;  // members
+  StringSet name_set = StringSets::kEmpty;
+  std::unordered_map<TextId, uint32_t> index;
+
+  // Prepared on first use.
+  bool prepared = false;
+  bool possible = true;                   // every required name has a satisfiable goal
+  std::vector<uint8_t> allowed;           // per name: its goal is satisfiable
+  LexId others = 0;                       // other keys whose goal is satisfiable
+  uint32_t tracked = 0;                   // pool list of languages that decide an other key's goal
+  Formula others_always = 1;
+  std::vector<Formula> others_when;       // per tracked language
+  std::unordered_map<uint32_t, Formula> others_goal;  // by outcome
+  size_t others_count = 0;                // number of other keys, at most kFewKeys
+
+  // The names as a static trie over code points; leaves know ranges of names.
+  struct TrieNode {
+    uint32_t code_point, first_child, children, low, high, name;
+  };
+  std::vector<TrieNode> trie;
+};
+
+inline constexpr uint32_t kNoName = 0xFFFFFFFFu;
+inline constexpr size_t kFewKeys = 6;
+
+// A key as seen by derivatives: a text, or a class of texts outside of all names (a list of
+// (language, member?) pairs).
+struct KeyClass {
+  bool is_class = false;
+  uint32_t id = 0;
+  bool operator==(const KeyClass&) const = default;
+};
+
+struct Child {
+  Formula goal = 0;       // what the child must satisfy
+  Formula parent = 0;     // the parent's formula over the variables that remain
+  uint32_t tracked = 0;   // list of the parent's tracked formulas, rewritten alike
+  uint32_t variables = 0; // list of value formulas whose truth the child must report
+};
+
+class JsonTheory final : public Formulas {
+ public:
+  JsonTheory(const Program& program, LexicalPool& pool);
+
+  Formula root() { return load(program_.root); }
+
+  // ---- one type of a value formula
+  bool literal(Formula f, Type type);  // type: null, true or false
+  LexId string_language(Formula f);
+  NumberId number_language(Formula f);
+  Formula typed(Formula f, Type type);  // object or array
+
+  // ---- events
+  Formula after_key(Formula f, KeyClass key);
+  Formula after_item(Formula f, Formula duplicate);
+  bool object_done(Formula f) { return done(f); }
+  bool array_done(Formula f) { return done(f); }
+
+  // ---- satisfiability; `seen` holds the keys read so far, `values` a list of items read so far
+  bool satisfiable(Formula f);
+  bool object_open(Formula f, StringSet seen);
+  bool array_open(Formula f, uint32_t values);
+
+  // ---- children
+  // `now`: the keys seen, this one included.
+  Child member(Formula f, uint32_t tracked, KeyClass key, StringSet now);
+  Child item(Formula f, uint32_t tracked, uint32_t values);
+  // The keys that may come next.
+  LexId keys(Formula f, StringSet seen);
+
+  // What tells keys apart for f and for the tracked formulas.
+  struct Names {
+    StringSet names = StringSets::kEmpty;
+    std::vector<LexId> matchers;  // distinct regex parts of the matchers, sorted
+  };
+  const Names& frame_names(Formula f, uint32_t tracked);
+
+  // ---- values
+  ValueId value(ValueKind kind, uint32_t a = 0);
+  ValueId constant(uint32_t index);  // of the program
+  const Value& value(ValueId v) const { return values_[v]; }
+  bool holds(Formula f, ValueId v);
+  // All values of f if there are at most cap (and they can be found), else nothing.
+  std::optional<std::vector<ValueId>> enumerate(Formula f, size_t cap);
+
+  // ---- object tables
+  uint32_t add_table(std::vector<std::pair<TextId, Formula>> properties,
+                     std::vector<std::pair<LexId, Formula>> generics,
+                     std::vector<TextId> required, uint32_t least, uint32_t most) {
+    return (*this)[table_from(std::move(properties), std::move(generics), std::move(required),
+                              least, most)].a;
+  }
+  ObjectTable& table(uint32_t id) { return *tables_[id]; }
+  void prepare(ObjectTable& t);
+  uint32_t bit_set(uint32_t bits, uint32_t index);
+  bool bit(uint32_t bits, uint32_t index) const;
+  uint32_t required_missing(const ObjectTable& t, uint32_t bits) const;
+  Formula others_goal(ObjectTable& t, uint32_t outcome);
+  uint32_t count_after(const ObjectTable& t, uint32_t count) const;
+
+  LexicalPool& pool() { return pool_; }
+  NumberPool& numbers() { return numbers_; }
+  size_t bytes() const;
+
+  static constexpr ValueId kUnknownValue = 3;  // an earlier item that was not looked at
+
+ private:
+  struct Spent {};       // a step budget ran out
+  struct TooBroad {};    // a projection grew too large
+  using Literals = std::map<Formula, bool>;
+
+  Formula load(int32_t node);
+  Formula load_uncached(int32_t node);
+  Formula merge_tables(const std::vector<Formula>& tables) override;
+  Formula table_from(std::vector<std::pair<TextId, Formula>> properties,
+                     std::vector<std::pair<LexId, Formula>> generics,
+                     std::vector<TextId> required, uint32_t least, uint32_t most);
+  Formula load_object(const int32_t* row);
+  Formula load_array(const int32_t* row);
+  Formula values_typed(uint32_t list, Type type);
+  Formula typed_leaf(Formula a, Type type);
+
+  bool done(Formula f);
+  // A table as a conjunction of plain atoms about what is still to come.
+  Formula expand_table(Formula f);
+  bool table_search(Formula f, StringSet seen);
+
+  void tick() {
+    if (++ticks_ > kTicks) throw Spent{};
+  }
+  template <class Fn>
+  bool guarded(uint64_t key, Fn fn);
+  template <class Fn>
+  bool top(Fn fn);
+  bool satisfiable_typed(Formula f, Type type);
+  bool object_search(Formula f, StringSet seen);
+  bool array_search(Formula f, uint32_t values);
+  bool explore_array(Formula f, uint32_t values);
+
+  const Names& names(Formula f);
+  bool matches(LexId keys, KeyClass key);
+  const std::vector<std::pair<uint32_t, LexId>>& classes(Formula f);  // (class id, its language)
+  StringSet use_class(LexId language, StringSet seen);
+  LexId minus(LexId language, StringSet seen);
+  bool cube_possible(const Literals& literals, StringSet seen);
+  bool violation_possible(Formula atom, const Literals& literals, StringSet forbidden);
+  bool simple_object(Formula g, const Literals& literals, StringSet seen);
+  bool search_object(Formula g, const Literals& literals, StringSet seen);
+  LexId keys_uncached(Formula f, StringSet names, StringSet seen);
+
+  // Depth-first enumeration of the cubes (conjunctions of literals) of a conjunction; stops when
+  // `visit` returns true.
+  bool cubes(std::vector<Formula> todo, Literals literals,
+             const std::function<bool(const Literals&)>& check,
+             const std::function<bool(const Literals&)>& visit);
+  Formula conjunction(const Literals& literals);
+
+  Child child(Formula parent, uint32_t tracked, uint64_t context,
+              const std::function<bool(Formula)>& open);
+  Formula project(Formula f, const std::function<bool(Formula)>& open);
+  Formula project_step(Formula f, Formula context, const std::function<bool(Formula)>& open,
+                       size_t& steps);
+  Formula relax(Formula f, bool positive);
+  bool outcomes(Formula f, const std::vector<Formula>& known, Formula context,
+                const std::function<bool(Formula, Formula)>& visit);
+  bool implied(const std::vector<Formula>& goal, Formula f);
+  Formula unique_filter(Formula goal, Formula parent, uint32_t values, Formula f);
+  bool unique_possible(Formula f, uint32_t values);
+  std::optional<std::vector<ValueId>> candidates(Formula f, int depth);
+  std::optional<std::vector<ValueId>> enumerate_arrays(Formula g, size_t cap);
+  const std::optional<std::vector<ValueId>>& domain(Formula f);
+
+  const Program& program_;
+  LexicalPool& pool_;
+  NumberPool numbers_;
+
+  std::vector<Formula> loaded_;
+  int load_depth_ = 0;
+  std::vector<LexId> regexes_;
+  std::vector<TextId> strings_;
+  std::vector<ValueId> constants_;
+  std::vector<Value> values_;
+  FlatMap value_index_;
+
+  std::vector<std::unique_ptr<ObjectTable>> tables_;
+  FlatMap merged_;
+  FlatMap expanded_;
+
+  FlatMap string_memo_, number_memo_, typed_memo_[2], key_memo_, item_memo_, done_memo_;
+  std::unordered_set<uint64_t> typing_;
+  std::unordered_map<uint64_t, bool> sat_memo_;
+  std::unordered_map<uint64_t, int> in_progress_;
+  int low_ = INT32_MAX;
+  size_t ticks_ = 0, guarded_calls_ = 0;
+  int depth_ = 0;
+  std::unordered_map<Formula, Names> names_memo_;
+  std::unordered_map<uint64_t, Names> frame_names_memo_;
+  std::unordered_map<Formula, std::vector<std::pair<uint32_t, LexId>>> class_memo_;
+  ListInterner tuples_;
+  std::unordered_map<uint32_t, Child> child_memo_;
+  std::unordered_map<uint64_t, LexId> keys_memo_;
+  std::unordered_map<Formula, std::optional<std::vector<ValueId>>> domain_memo_;
+  std::unordered_set<uint32_t> violation_memo_;
+  FlatMap holds_memo_;
+  Formula free_ = 0;  // "equals an earlier item", for items whose values are not known
+
+  static constexpr size_t kTicks = 3000;
+  static constexpr size_t kGuardedCalls = 4000;
+  static constexpr int kMaxDepth = 1500;
+};
+
+}  // namespace constrain

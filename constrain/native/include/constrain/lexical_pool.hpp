@@ -1,0 +1,161 @@
+// String languages of a vocabulary, hash-consed, and the automaton that reads them byte by byte.
+//
+// A language is a boolean combination of regex states, finite sets and length bounds over code
+// points.  `advance` is its derivative by a code point.  Languages that become empty are reduced to
+// kNothing at once, so that a live id always has a member; emptiness is decided by search under a
+// step budget, and an exhausted budget counts as live.
+//
+// On top of the code points sits a decoder for JSON strings (escapes, surrogate pairs, UTF-8) or
+// for raw UTF-8 text.  A byte is admitted only if some code point that it can still become keeps
+// the language alive.
+//
+// The pool is shared by all programs of a vocabulary and is not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "constrain/machine.hpp"
+#include "constrain/regex_dfa.hpp"
+#include "constrain/string_sets.hpp"
+#include "constrain/util.hpp"
+
+namespace constrain {
+
+using LexId = uint32_t;
+using TextId = uint32_t;  // interned text of code points; 0 is the empty text
+
+class LexicalPool final : public LexicalStepper {
+ public:
+  static constexpr LexId kNothing = 0;
+  static constexpr LexId kAnything = 1;
+  static constexpr uint32_t kJson = 0;           // decoder at a character boundary of a JSON string
+  static constexpr uint32_t kRaw = 0x80000000u;  // the same in raw text
+
+  LexicalPool();
+  ~LexicalPool() override;
+
+  // ---- building languages
+  LexId regex(const std::vector<int32_t>& program);
+  LexId strings(StringSet set);
+  LexId min_length(uint32_t n);
+  LexId max_length(uint32_t n);
+  LexId both(LexId a, LexId b);
+  LexId either(LexId a, LexId b);
+  LexId all_of(std::span<const LexId> parts);
+  LexId any_of(std::span<const LexId> parts);
+  LexId exactly_one(std::span<const LexId> parts);
+  LexId negate(LexId a);
+
+  // ---- asking
+  LexId advance(LexId id, uint32_t code_point);   // kNothing if the result is empty
+  LexId advance_text(LexId id, std::span<const uint32_t> text);
+  bool accepts(LexId id);                          // the empty string is a member
+  bool live(LexId id) { return id == kAnything || (id != kNothing && is_live(id)); }
+  bool contains(LexId id, TextId text);            // memoised
+  // Length in code points of a shortest member; UINT32_MAX if none was found within the budget.
+  uint32_t distance(LexId id);
+  // The language without its finite sets (each replaced by the empty set), and the union of those
+  // sets: outside of that union the two languages agree.
+  LexId without_sets(LexId id);
+  StringSet union_of_sets(LexId id);
+  bool has_sets(LexId id) const { return nodes_[id].has_sets; }
+  // Number of members, at most `cap`; cap also when the count was too expensive.
+  size_t count(LexId id, size_t cap);
+  // All members; false if there are more than cap or the search grew too large.
+  bool enumerate(LexId id, size_t cap, std::vector<std::vector<uint32_t>>& out);
+  // A shortest member, smallest code points first where that is cheap; false: none found.
+  bool witness(LexId id, std::vector<uint32_t>& out);
+  // One code point of each class that `id` distinguishes.
+  std::vector<uint32_t> representatives(LexId id);
+  // If id is a finite set and nothing else.
+  bool as_set(LexId id, StringSet& set) const;
+  // A conjunction of `base` and length bounds: the bounds that remain (0 and UINT32_MAX if none).
+  void split_lengths(LexId id, LexId& base, uint32_t& least, uint32_t& most);
+
+  // ---- reading bytes
+  LexStep step(LexCursor& cursor, uint8_t byte, uint32_t& outcome) override;
+  static constexpr uint32_t kNone = 0xFFFFFFFFu;
+
+  // The decoder alone: kEnd for the closing quote of a JSON string, else `code_point` is the code
+  // point completed by this byte, or kNone.
+  static LexStep decode(uint32_t& decoder, uint8_t byte, uint32_t& code_point);
+  // The decoder, inside a character, can still become this code point.
+  static bool can_become(uint32_t decoder, uint32_t code_point);
+  // Some code point that the decoder, inside a character, can still become keeps `goal` alive.
+  bool admits(LexId goal, uint32_t decoder);
+  // Truth of each tracked language at the end of the unit, as a list id.
+  uint32_t outcome(uint32_t tracked);
+  uint32_t advance_list(uint32_t tracked, uint32_t code_point);
+
+  // ---- interned lists and texts
+  uint32_t list(std::span<const uint32_t> items) { return lists_.intern(items); }
+  std::span<const uint32_t> list(uint32_t id) const { return lists_.get(id); }
+  std::vector<uint32_t> list_copy(uint32_t id) const { return lists_.copy(id); }
+  TextId text_append(TextId text, uint32_t code_point);
+  TextId text(std::span<const uint32_t> code_points);
+  TextId text(std::string_view utf8);
+  std::vector<uint32_t> text_code_points(TextId text) const;
+  std::string text_utf8(TextId text) const;
+  StringSets& sets() { return sets_; }
+
+  size_t bytes() const;
+
+ private:
+  enum class Op : uint8_t { kNothing, kAnything, kRegex, kSet, kMin, kMax, kAnd, kOr, kOne, kNot };
+  struct Node {
+    Op op;
+    bool uniform = true;   // speaks of lengths only
+    bool has_sets = false;
+    int8_t live = -1;      // -1 unknown
+    int8_t accepts = -1;
+    uint32_t a = 0, b = 0;
+    uint32_t row = FlatMap::kMissing;      // ASCII transitions
+    uint32_t dfas = FlatMap::kMissing;     // list of the regexes inside
+    uint32_t uniform_next = FlatMap::kMissing;
+  };
+  struct Partition {                       // code point intervals that some regexes distinguish
+    std::vector<uint32_t> starts;
+    std::vector<uint32_t> classes;         // class of each interval
+    uint32_t count = 0;
+  };
+  struct TextNode {
+    TextId parent;
+    uint32_t code_point;
+  };
+
+  LexId make(Op op, uint32_t a, uint32_t b = 0);
+  LexId make_list(Op op, std::vector<LexId> parts);
+  LexId regex_state(uint32_t dfa, uint32_t state);
+  LexId derive(LexId id, uint32_t code_point);
+  LexId advance_slow(LexId id, uint32_t code_point);
+  bool is_live(LexId id);
+  bool search_live(LexId id);
+  bool some_live(LexId id, uint32_t low, uint32_t high);
+  uint32_t dfas_of(LexId id);
+  const Partition& partition(uint32_t dfas);
+  uint32_t class_of(const Partition& p, uint32_t code_point) const;
+  void collect_sets(LexId id, std::vector<StringSet>& out);
+  template <class Leaf>
+  LexId rebuild(LexId id, Leaf leaf, std::unordered_map<LexId, LexId>& memo);
+
+  std::vector<Node> nodes_;
+  IdSet node_set_;
+  ListInterner lists_;
+  StringSets sets_;
+  std::vector<std::unique_ptr<RegexDfa>> dfas_;
+  std::vector<std::vector<int32_t>> dfa_programs_;
+  std::unordered_map<uint64_t, std::vector<uint32_t>> dfa_index_;
+  std::vector<std::array<uint32_t, 128>> rows_;
+  FlatMap wide_by_class_, wide_by_point_, contains_, tracked_next_, without_, distance_, partitions_;
+  std::vector<Partition> partition_list_;
+  std::vector<TextNode> texts_;
+  FlatMap text_index_;
+};
+
+}  // namespace constrain

@@ -1,0 +1,90 @@
+// The machine interface: what mask filling knows of a machine, and no more.
+//
+// A machine executes a program on bytes.  `Config` is a plain value that the mask walk copies
+// freely and steps without interning anything that is only tried; `commit` turns a config that is
+// kept into a 32-bit id, equal configs having equal ids within the machine.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace constrain {
+
+using StateId = uint32_t;
+inline constexpr StateId kNoState = 0xFFFFFFFFu;
+
+// Words of a configuration; their meaning belongs to the machine.  Two configs are the same state
+// if and only if all words are equal.
+struct Config {
+  std::array<uint32_t, 12> w{};
+  bool operator==(const Config&) const = default;
+};
+
+// A position inside a lexical unit (a string, say) without any structure around it.  The ids
+// belong to the vocabulary's LexicalPool, so that all schemas of a vocabulary share tables.
+struct LexCursor {
+  uint32_t goal = 0;      // language that the unit must belong to
+  uint32_t tracked = 0;   // id of a list of languages whose truth is wanted when the unit ends
+  uint32_t decoder = 0;   // escape or UTF-8 sequence in progress, and the kind of unit
+  bool operator==(const LexCursor&) const = default;
+};
+
+enum class LexStep : uint8_t {
+  kDead,       // no unit continues like this
+  kInside,     // still inside the unit
+  kEnd,        // this byte was the last one of the unit (a closing quote)
+};
+
+// Where a config stands lexically.  When `present`, what the mask may do instead of stepping the
+// machine from this config through the whole trie is: take the table of `cursor` (tokens that stay
+// inside; tokens that end the unit, by what remains of them), and walk the remainders from
+// `leave(config, outcome)`.  When `exceptional`, finitely many texts behave differently from what
+// the table says (declared keys, values seen already): the mask walks the trie with the machine's
+// own `step` for as long as the stepped config is still exceptional in a present unit, and what it
+// finds there overrides the table; where a stepped config is present and not exceptional any more,
+// the table is right about everything below.
+struct LexicalView {
+  bool present = false;
+  bool exceptional = false;
+  LexCursor cursor;
+};
+
+class Machine {
+ public:
+  virtual ~Machine() = default;
+  virtual Config start() = 0;
+  // Consumes one byte; false: no valid text continues like this (config is then unspecified).
+  virtual bool step(Config& config, uint8_t byte) = 0;
+  // The bytes so far are a valid text.
+  virtual bool accepts(const Config& config) = 0;
+  virtual LexicalView lexical(const Config& config) = 0;
+  // From a config inside a unit to the config just behind the unit's last byte, for a unit that
+  // ended unexceptionally with this outcome (bit i: the i-th tracked language holds).  False: dead.
+  virtual bool leave(Config& config, uint32_t outcome) = 0;
+  // Between these two calls configs are only tried: what the machine allocates for them may be
+  // forgotten at the end, so no config made in between may be kept.
+  virtual void begin_trial() {}
+  virtual void end_trial() {}
+  // True of a config reached through leave() where the text of the unit, which leave() does not
+  // know, has come to matter: the token must be tried by stepping from the start.
+  virtual bool unsure(const Config&) const { return false; }
+  // Bytes held by everything that grows.
+  virtual size_t bytes() const = 0;
+  // What may come next here, for error messages: "a string, a number or '}'".
+  virtual std::string describe(const Config& config) = 0;
+  // A short completion: appends bytes that lead to an accepting config; false if none was found
+  // within the budget.
+  virtual bool complete(const Config& config, std::string& out, size_t limit) = 0;
+};
+
+// The lexical automata of a vocabulary.  Cursors are stepped without interning.
+class LexicalStepper {
+ public:
+  virtual ~LexicalStepper() = default;
+  // kEnd sets `outcome`.
+  virtual LexStep step(LexCursor& cursor, uint8_t byte, uint32_t& outcome) = 0;
+};
+
+}  // namespace constrain

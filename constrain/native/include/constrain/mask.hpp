@@ -1,0 +1,63 @@
+// Fills the row of tokens that may come next after a config of a machine.
+//
+// A token is allowed if and only if the machine steps through all its bytes.  Instead of stepping
+// through all tokens:
+//
+// * from a config inside a lexical unit, the row of the unit's table is copied, and only the
+//   remainders of tokens that end the unit are walked with the machine, from behind the unit;
+// * a config that is exceptional is walked in step with the trie for as long as it stays
+//   exceptional; what that finds overrides the table;
+// * from a config outside of units the trie is walked with the machine; where the walk enters a
+//   unit above many tokens, a table for that trie node takes over.
+//
+// The walks step scratch copies of the config and intern nothing.  They are iterative; their stacks
+// are as deep as the longest token, and allocated ahead.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "constrain/lexical_tables.hpp"
+#include "constrain/machine.hpp"
+#include "constrain/trie.hpp"
+
+namespace constrain {
+
+class MaskFiller {
+ public:
+  MaskFiller(const Trie& trie, LexicalTables& tables);
+
+  // Writes the whole row (tables.words() words): text tokens only, everything else zero.  Returns
+  // the table that the row was copied from, or null when it began empty.
+  const LexicalTable* fill(Machine& machine, const Config& config, uint32_t* row);
+
+  // Steps of machines since construction, for benchmarks.
+  uint64_t steps() const { return steps_; }
+
+ private:
+  // How the bits below a trie node stand before the walk gets there.
+  enum class Below : uint8_t {
+    kClear,    // all zero: the walk sets what is allowed
+    kTable,    // as the table says: the walk corrects where the config is exceptional
+  };
+  struct Frame {
+    uint32_t next, end;
+    Below below;
+  };
+
+  void walk(Machine& machine, const Config& config, uint32_t node, Below below, uint32_t* row);
+  // Tokens that end the unit, for a table whose inside row is in `row` already.
+  void end_unit(Machine& machine, const Config& config, const LexicalTable& table, uint32_t* row);
+  void walk_remainders(Machine& machine, const Config& config, const RemainderTrie& trie,
+                       uint32_t* row);
+
+  const Trie& trie_;
+  LexicalTables& tables_;
+  std::vector<Frame> frames_;
+  std::vector<Config> configs_;
+  std::vector<Frame> remainder_frames_;
+  std::vector<Config> remainder_configs_;
+  uint64_t steps_ = 0;
+};
+
+}  // namespace constrain

@@ -1,0 +1,37 @@
+// The program format: flat tables that front ends emit.  constrain/program.py documents each
+// operator; the numbers here and there must agree (a test compares them).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace constrain {
+
+enum class Op : int32_t {
+  kFalse = 0, kTrue = 1, kAnd = 2, kOr = 3, kOne = 4, kNot = 5, kType = 6, kRef = 7, kEnum = 8,
+  kRegex = 9, kStrings = 10, kMinLength = 11, kMaxLength = 12, kMinimum = 13, kMaximum = 14,
+  kMultipleOf = 15, kInteger = 16, kIntegerLexical = 17,
+  kObject = 20, kHas = 21, kUnevaluatedProperties = 22,
+  kArray = 25, kContainsMin = 26, kContainsMax = 27, kUnique = 28, kUnevaluatedItems = 29,
+};
+
+enum class ValueKind : int32_t { kNull, kTrue, kFalse, kNumber, kString, kArray, kObject };
+
+enum class Whitespace : uint8_t { kBounded, kAny, kCompact };
+
+struct Program {
+  bool text = false;                      // kind "text" (Regex, Choice) rather than "json"
+  std::vector<int32_t> nodes;             // 3 per node: op, a, b
+  std::vector<int32_t> args;
+  std::vector<int32_t> refs;              // node of each REF
+  std::vector<int32_t> values;            // 3 per value: kind, a, b
+  std::vector<std::vector<int32_t>> regexes;
+  std::vector<std::string> strings;       // UTF-8
+  int32_t root = 0;
+  Whitespace whitespace = Whitespace::kBounded;
+  bool plain_numbers = true;
+  bool declared_order = false;
+};
+
+}  // namespace constrain

@@ -1,0 +1,30 @@
+// Regex and Choice: the whole text, read as UTF-8, is one string of a language.
+#pragma once
+
+#include <memory>
+
+#include "constrain/json_theory.hpp"
+#include "constrain/machine.hpp"
+
+namespace constrain {
+
+class TextMachine final : public Machine {
+ public:
+  // Throws UnsatisfiableConstraint if the language is empty.
+  TextMachine(std::shared_ptr<const Program> program, LexicalPool& pool);
+
+  Config start() override;
+  bool step(Config& config, uint8_t byte) override;
+  bool accepts(const Config& config) override;
+  LexicalView lexical(const Config& config) override;
+  bool leave(Config&, uint32_t) override { return false; }  // raw text has no closing byte
+  size_t bytes() const override { return sizeof(*this); }
+  std::string describe(const Config& config) override;
+  bool complete(const Config& config, std::string& out, size_t limit) override;
+
+ private:
+  LexicalPool& pool_;
+  LexId language_;
+};
+
+}  // namespace constrain

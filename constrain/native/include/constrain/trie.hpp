@@ -1,0 +1,67 @@
+// A byte trie over the tokens of a vocabulary.
+//
+// Invariants: the children of a node are contiguous and sorted by byte; the tokens of a subtree are
+// a contiguous range of `order()`, a node's own tokens first.  Node 0 is the root.  Tokens without
+// bytes are not in the trie: they never match text.
+//
+// Cost: 16 bytes a node (the 8 that a walk reads lie together), 4 bytes a token; building 128,000
+// tokens takes some 60 ms.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace constrain {
+
+struct TrieNode {
+  uint32_t first_child = 0;
+  uint16_t child_count = 0;   // 0..256
+  uint8_t byte = 0;           // on the edge that leads here
+  uint8_t has_tokens = 0;     // some token ends here
+};
+static_assert(sizeof(TrieNode) == 8);
+
+class Trie {
+ public:
+  // tokens[i] is the text of token i; empty: not in the trie.
+  explicit Trie(std::span<const std::string_view> tokens);
+
+  const TrieNode& node(uint32_t n) const { return nodes_[n]; }
+  uint32_t node_count() const { return static_cast<uint32_t>(nodes_.size()); }
+  // Longest path below the root, in bytes.
+  uint32_t depth() const { return depth_; }
+
+  // Token ids that end at node n, and those that end at or below it.
+  std::span<const uint32_t> own_tokens(uint32_t n) const {
+    const uint32_t begin = ranges_[n].begin;
+    const uint32_t end =
+        nodes_[n].child_count ? ranges_[nodes_[n].first_child].begin : ranges_[n].end;
+    return {order_.data() + begin, end - begin};
+  }
+  std::span<const uint32_t> subtree_tokens(uint32_t n) const {
+    return {order_.data() + ranges_[n].begin, ranges_[n].end - ranges_[n].begin};
+  }
+  uint32_t subtree_size(uint32_t n) const { return ranges_[n].end - ranges_[n].begin; }
+  std::span<const uint32_t> order() const { return order_; }
+
+  // Child of n over this byte, or 0 (the root is nobody's child).
+  uint32_t child(uint32_t n, uint8_t byte) const;
+  // Node of this text, or 0 when no token continues or equals it (0 for the empty text too).
+  uint32_t find(std::string_view text) const;
+
+  size_t bytes() const;
+
+ private:
+  struct Range {
+    uint32_t begin = 0, end = 0;
+  };
+  std::vector<TrieNode> nodes_;
+  std::vector<Range> ranges_;
+  std::vector<uint32_t> order_;
+  uint32_t depth_ = 0;
+};
+
+}  // namespace constrain

@@ -1,0 +1,53 @@
+// A vocabulary: the bytes of each token, the ids that end a sequence, and the width of the logits.
+//
+// Special tokens, ids that end a sequence, padding ids and tokens without bytes have an empty text
+// and never match text.  Everything that is shared by the constraints of a vocabulary and grows
+// (the lexical automata and their tables) lives in its shard.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "constrain/bits.hpp"
+#include "constrain/shard.hpp"
+#include "constrain/trie.hpp"
+
+namespace constrain {
+
+class Vocabulary {
+ public:
+  // Token i is blob[offsets[i], offsets[i + 1]).  `size` is the width of the logits, at least the
+  // number of tokens; ids from there on are padding.  Throws Error where ids do not fit.
+  Vocabulary(std::string blob, std::vector<uint32_t> offsets, std::vector<uint32_t> eos_ids,
+             uint32_t size, PoolFactory make_pool, size_t max_memory);
+
+  uint32_t size() const { return size_; }
+  uint32_t token_count() const { return static_cast<uint32_t>(texts_.size()); }
+  size_t words() const { return row_words(size_); }
+  // Text of a token; empty where the id matches no text.
+  std::string_view text(int64_t token) const {
+    return token >= 0 && token < static_cast<int64_t>(texts_.size())
+               ? texts_[static_cast<size_t>(token)]
+               : std::string_view{};
+  }
+  bool is_eos(int64_t token) const;
+  std::span<const uint32_t> eos_ids() const { return eos_ids_; }
+  std::span<const WordBits> eos_words() const { return eos_words_; }
+  const Trie& trie() const { return *trie_; }
+  Shard& shard() { return *shard_; }
+
+ private:
+  std::string blob_;
+  std::vector<std::string_view> texts_;
+  std::vector<uint32_t> eos_ids_;      // sorted
+  std::vector<WordBits> eos_words_;
+  uint32_t size_;
+  std::unique_ptr<Trie> trie_;
+  std::unique_ptr<Shard> shard_;
+};
+
+}  // namespace constrain

@@ -1,0 +1,233 @@
+// Bytes of JSON strings and raw text above the code point automata.
+//
+// decoder word: bit 31 raw text; bits 28-30 what is in progress; the rest belongs to that:
+//   0 a character boundary
+//   1 UTF-8: bits 26-27 length - 1, bits 24-25 bytes missing, bits 0-20 value so far
+//   2 a backslash was read
+//   3 \u: bits 24-25 digits read, bits 0-15 value so far
+//   4 low half of a surrogate pair: bits 24-26 stage (0 wants a backslash, 1 wants u, 2 + digits
+//     read), bits 0-9 high half, bits 10-21 value so far
+#include <algorithm>
+
+#include "constrain/lexical_pool.hpp"
+
+namespace constrain {
+
+namespace {
+
+constexpr uint32_t kUtf8 = 1u << 28, kEscape = 2u << 28, kHex = 3u << 28, kLow = 4u << 28;
+constexpr uint32_t kKindMask = 7u << 28;
+
+int hex_value(uint8_t b) {
+  if (b >= '0' && b <= '9') return b - '0';
+  if (b >= 'a' && b <= 'f') return b - 'a' + 10;
+  if (b >= 'A' && b <= 'F') return b - 'A' + 10;
+  return -1;
+}
+
+struct Range {
+  uint32_t low, high;
+};
+
+// Code points that the decoder can still become; up to three ranges.
+size_t reachable(uint32_t decoder, Range out[3]) {
+  size_t n = 0;
+  const auto add = [&](uint32_t low, uint32_t high) {
+    if (low <= high) out[n++] = {low, high};
+  };
+  const uint32_t kind = decoder & kKindMask;
+  if (kind == kUtf8) {
+    const uint32_t length = (decoder >> 26 & 3) + 1, missing = decoder >> 24 & 3;
+    const uint32_t value = decoder & 0x1FFFFF;
+    uint32_t low = value << (6 * missing), high = low | ((1u << (6 * missing)) - 1);
+    low = std::max(low, length == 2 ? 0x80u : length == 3 ? 0x800u : 0x10000u);
+    high = std::min(high, 0x10FFFFu);
+    if (low <= high) {
+      if (low < 0xD800) add(low, std::min(high, 0xD7FFu));
+      add(std::max(low, 0xE000u), high);
+    }
+  } else if (kind == kEscape) {
+    add(0, 0xD7FF);
+    add(0xE000, 0x10FFFF);
+  } else if (kind == kHex) {
+    const uint32_t shift = 4 * (4 - (decoder >> 24 & 3));
+    const uint32_t low = (decoder & 0xFFFF) << shift, high = low | ((1u << shift) - 1);
+    if (low < 0xD800) add(low, std::min(high, 0xD7FFu));
+    add(std::max(low, 0xE000u), high);
+    const uint32_t a = std::max(low, 0xD800u), b = std::min(high, 0xDBFFu);
+    if (a <= b) add(0x10000 + ((a - 0xD800) << 10), 0x10000 + ((b - 0xD800) << 10) + 0x3FF);
+  } else if (kind == kLow) {
+    const uint32_t stage = decoder >> 24 & 7, digits = stage < 2 ? 0 : stage - 2;
+    const uint32_t shift = 4 * (4 - digits);
+    uint32_t low = (decoder >> 10 & 0xFFF) << shift, high = low | ((1u << shift) - 1);
+    low = std::max(low, 0xDC00u);
+    high = std::min(high, 0xDFFFu);
+    const uint32_t base = 0x10000 + ((decoder & 0x3FF) << 10);
+    if (low <= high) add(base + low - 0xDC00, base + high - 0xDC00);
+  }
+  return n;
+}
+
+}  // namespace
+
+bool LexicalPool::some_live(LexId id, uint32_t low, uint32_t high) {
+  if (id <= kAnything) return id == kAnything;
+  if (nodes_[id].uniform) return advance(id, low) != kNothing;
+  std::vector<StringSet> sets;
+  collect_sets(id, sets);
+  for (const StringSet s : sets) {
+    const auto kids = sets_.children(s);
+    auto it = std::lower_bound(kids.begin(), kids.end(), low,
+                               [](const auto& e, uint32_t c) { return e.first < c; });
+    for (size_t i = size_t(it - kids.begin()); i < sets_.children(s).size(); ++i) {
+      const uint32_t c = sets_.children(s)[i].first;
+      if (c > high) break;
+      if (advance(id, c) != kNothing) return true;
+    }
+  }
+  // Outside of the sets' next characters a language behaves by classes of its regexes.
+  const Partition p = partition(dfas_of(id));
+  std::vector<bool> tried(p.count, false);
+  size_t i = size_t(std::upper_bound(p.starts.begin(), p.starts.end(), low) - p.starts.begin()) - 1;
+  for (; i < p.starts.size() && p.starts[i] <= high; ++i) {
+    if (tried[p.classes[i]]) continue;
+    const uint32_t from = std::max(low, p.starts[i]);
+    const uint32_t end = std::min(high, i + 1 < p.starts.size() ? p.starts[i + 1] - 1 : 0x10FFFF);
+    for (uint32_t c = from; c <= end; ++c) {
+      bool in_set = false;
+      for (const StringSet s : sets) in_set |= sets_.child(s, c) != StringSets::kEmpty;
+      if (in_set) continue;
+      if (advance(id, c) != kNothing) return true;
+      tried[p.classes[i]] = true;
+      break;
+    }
+  }
+  return false;
+}
+
+bool LexicalPool::admits(LexId goal, uint32_t decoder) {
+  Range ranges[3];
+  const size_t n = reachable(decoder, ranges);
+  if (n == 0) return false;
+  if (goal == kAnything) return true;
+  for (size_t i = 0; i < n; ++i)
+    if (some_live(goal, ranges[i].low, ranges[i].high)) return true;
+  return false;
+}
+
+bool LexicalPool::can_become(uint32_t decoder, uint32_t code_point) {
+  Range ranges[3];
+  const size_t n = reachable(decoder, ranges);
+  for (size_t i = 0; i < n; ++i)
+    if (ranges[i].low <= code_point && code_point <= ranges[i].high) return true;
+  return false;
+}
+
+uint32_t LexicalPool::outcome(uint32_t tracked) {
+  if (tracked == 0) return 0;
+  std::vector<uint32_t> bits = lists_.copy(tracked);
+  for (uint32_t& p : bits) p = accepts(p);
+  return lists_.intern(bits);
+}
+
+uint32_t LexicalPool::advance_list(uint32_t tracked, uint32_t code_point) {
+  if (tracked == 0) return 0;
+  std::vector<uint32_t> parts = lists_.copy(tracked);
+  for (uint32_t& p : parts) p = advance(p, code_point);
+  return lists_.intern(parts);
+}
+
+LexStep LexicalPool::step(LexCursor& cursor, uint8_t b, uint32_t& outcome_id) {
+  uint32_t code_point;
+  // Most bytes are ASCII at a character boundary.
+  if ((cursor.decoder & ~kRaw) != 0 || b >= 0x80 ||
+      (cursor.decoder == kJson && (b < 0x20 || b == '"' || b == '\\'))) {
+    const LexStep s = decode(cursor.decoder, b, code_point);
+    if (s == LexStep::kDead) return s;
+    if (s == LexStep::kEnd) {
+      if (!accepts(cursor.goal)) return LexStep::kDead;
+      outcome_id = outcome(cursor.tracked);
+      return s;
+    }
+    if (code_point == kNone)
+      return admits(cursor.goal, cursor.decoder) ? LexStep::kInside : LexStep::kDead;
+  } else {
+    code_point = b;
+  }
+  cursor.goal = advance(cursor.goal, code_point);
+  if (cursor.goal == kNothing) return LexStep::kDead;
+  if (cursor.tracked != 0) cursor.tracked = advance_list(cursor.tracked, code_point);
+  return LexStep::kInside;
+}
+
+LexStep LexicalPool::decode(uint32_t& decoder, uint8_t b, uint32_t& code_point) {
+  code_point = kNone;
+  const uint32_t raw = decoder & kRaw;
+  const auto enter = [&](uint32_t next) {
+    decoder = raw | next;
+    Range ranges[3];
+    return reachable(decoder, ranges) != 0 ? LexStep::kInside : LexStep::kDead;
+  };
+  const auto take = [&](uint32_t c) {
+    decoder = raw;
+    code_point = c;
+    return LexStep::kInside;
+  };
+  switch (decoder & kKindMask) {
+    case 0: {
+      if (!raw) {
+        if (b == '"') return LexStep::kEnd;
+        if (b < 0x20) return LexStep::kDead;
+        if (b == '\\') return enter(kEscape);
+      }
+      if (b < 0x80) return take(b);
+      if (b >= 0xC2 && b <= 0xDF) return enter(kUtf8 | 1u << 26 | 1u << 24 | (b & 0x1F));
+      if (b >= 0xE0 && b <= 0xEF) return enter(kUtf8 | 2u << 26 | 2u << 24 | (b & 0x0F));
+      if (b >= 0xF0 && b <= 0xF4) return enter(kUtf8 | 3u << 26 | 3u << 24 | (b & 0x07));
+      return LexStep::kDead;
+    }
+    case kUtf8: {
+      if ((b & 0xC0) != 0x80) return LexStep::kDead;
+      const uint32_t missing = (decoder >> 24 & 3) - 1;
+      const uint32_t value = (decoder & 0x1FFFFF) << 6 | (b & 0x3F);
+      const LexStep s =
+          enter(kUtf8 | (decoder & 3u << 26) | missing << 24 | (value & 0x1FFFFF));
+      return s == LexStep::kInside && missing == 0 ? take(value) : s;
+    }
+    case kEscape:
+      switch (b) {
+        case '"': case '\\': case '/': return take(b);
+        case 'b': return take(8);
+        case 'f': return take(12);
+        case 'n': return take(10);
+        case 'r': return take(13);
+        case 't': return take(9);
+        case 'u': return enter(kHex);
+        default: return LexStep::kDead;
+      }
+    case kHex: {
+      const int digit = hex_value(b);
+      if (digit < 0) return LexStep::kDead;
+      const uint32_t digits = (decoder >> 24 & 3) + 1;
+      const uint32_t value = (decoder & 0xFFFF) << 4 | uint32_t(digit);
+      if (digits < 4) return enter(kHex | digits << 24 | value);
+      if (value >= 0xDC00 && value <= 0xDFFF) return LexStep::kDead;
+      if (value >= 0xD800 && value <= 0xDBFF) return enter(kLow | (value - 0xD800));
+      return take(value);
+    }
+    default: {
+      const uint32_t stage = decoder >> 24 & 7, high = decoder & 0x3FF;
+      if (stage == 0) return b == '\\' ? enter(kLow | 1u << 24 | high) : LexStep::kDead;
+      if (stage == 1) return b == 'u' ? enter(kLow | 2u << 24 | high) : LexStep::kDead;
+      const int digit = hex_value(b);
+      if (digit < 0) return LexStep::kDead;
+      const uint32_t digits = stage - 1;
+      const uint32_t value = (decoder >> 10 & 0xFFF) << 4 | uint32_t(digit);
+      if (digits < 4) return enter(kLow | (2 + digits) << 24 | value << 10 | high);
+      if (value < 0xDC00 || value > 0xDFFF) return LexStep::kDead;
+      return take(0x10000 + (high << 10) + (value - 0xDC00));
+    }
+  }
+}
+
+}  // namespace constrain

@@ -1,0 +1,551 @@
+#include "constrain/lexical_pool.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "constrain/errors.hpp"
+
+namespace constrain {
+
+namespace {
+constexpr uint32_t kUnknown = 0xFFFFFFFFu;
+constexpr uint32_t kMaxCodePoint = 0x10FFFF;
+}  // namespace
+
+LexicalPool::LexicalPool() {
+  nodes_.push_back({Op::kNothing, true, false, 0, 0});
+  nodes_.push_back({Op::kAnything, true, false, 1, 1});
+  texts_.push_back({0, 0});
+}
+
+LexicalPool::~LexicalPool() = default;
+
+// ------------------------------------------------------------------ building
+
+LexId LexicalPool::make(Op op, uint32_t a, uint32_t b) {
+  const uint32_t words[3] = {uint32_t(op), a, b};
+  const uint64_t hash = hash_words(words, 3);
+  const uint32_t found = node_set_.find(hash, [&](uint32_t id) {
+    const Node& n = nodes_[id];
+    return n.op == op && n.a == a && n.b == b;
+  });
+  if (found != IdSet::kMissing) return found;
+  Node node{op};
+  node.a = a;
+  node.b = b;
+  switch (op) {
+    case Op::kRegex:
+      node.uniform = false;
+      node.accepts = dfas_[a]->accepting(b);
+      break;
+    case Op::kSet:
+      node.uniform = false;
+      node.has_sets = true;
+      node.live = 1;
+      node.accepts = sets_.has_empty(a);
+      break;
+    case Op::kMin:
+      node.live = 1;
+      node.accepts = 0;
+      break;
+    case Op::kMax:
+      node.live = 1;
+      node.accepts = 1;
+      break;
+    case Op::kNot:
+      node.uniform = nodes_[a].uniform;
+      node.has_sets = nodes_[a].has_sets;
+      break;
+    default:
+      for (const LexId p : lists_.get(a)) {
+        node.uniform &= nodes_[p].uniform;
+        node.has_sets |= nodes_[p].has_sets;
+      }
+  }
+  const LexId id = LexId(nodes_.size());
+  nodes_.push_back(node);
+  node_set_.add(hash, id);
+  return id;
+}
+
+LexId LexicalPool::make_list(Op op, std::vector<LexId> parts) {
+  std::sort(parts.begin(), parts.end());
+  return make(op, lists_.intern(parts));
+}
+
+LexId LexicalPool::regex_state(uint32_t dfa, uint32_t state) {
+  switch (dfas_[dfa]->constant(state)) {
+    case RegexDfa::Constant::kEverything: return kAnything;
+    case RegexDfa::Constant::kNothing: return kNothing;
+    case RegexDfa::Constant::kNo: break;
+  }
+  return make(Op::kRegex, dfa, state);
+}
+
+LexId LexicalPool::regex(const std::vector<int32_t>& program) {
+  const uint64_t hash =
+      hash_words(reinterpret_cast<const uint32_t*>(program.data()), program.size());
+  std::vector<uint32_t>& bucket = dfa_index_[hash];
+  for (const uint32_t d : bucket)
+    if (dfa_programs_[d] == program) return regex_state(d, dfas_[d]->start());
+  auto dfa = std::make_unique<RegexDfa>(std::span<const int32_t>(program));
+  const uint32_t d = uint32_t(dfas_.size());
+  dfas_.push_back(std::move(dfa));
+  dfa_programs_.push_back(program);
+  bucket.push_back(d);
+  return regex_state(d, dfas_[d]->start());
+}
+
+LexId LexicalPool::strings(StringSet set) {
+  return set == StringSets::kEmpty ? kNothing : make(Op::kSet, set);
+}
+
+LexId LexicalPool::min_length(uint32_t n) { return n == 0 ? kAnything : make(Op::kMin, n); }
+
+LexId LexicalPool::max_length(uint32_t n) { return make(Op::kMax, n); }
+
+LexId LexicalPool::both(LexId a, LexId b) {
+  const LexId parts[2] = {a, b};
+  return all_of(parts);
+}
+
+LexId LexicalPool::either(LexId a, LexId b) {
+  const LexId parts[2] = {a, b};
+  return any_of(parts);
+}
+
+LexId LexicalPool::all_of(std::span<const LexId> parts) {
+  std::vector<LexId> flat, work(parts.rbegin(), parts.rend());
+  bool have_set = false;
+  StringSet set = 0;
+  uint32_t least = 0, most = UINT32_MAX;
+  while (!work.empty()) {
+    const LexId p = work.back();
+    work.pop_back();
+    const Node& n = nodes_[p];
+    if (p == kNothing) return kNothing;
+    if (p == kAnything) continue;
+    if (n.op == Op::kAnd) {
+      const auto inner = lists_.get(n.a);
+      work.insert(work.end(), inner.begin(), inner.end());
+    } else if (n.op == Op::kSet) {
+      set = have_set ? sets_.intersect(set, n.a) : n.a;
+      have_set = true;
+      if (set == StringSets::kEmpty) return kNothing;
+    } else if (n.op == Op::kMin) {
+      least = std::max(least, n.a);
+    } else if (n.op == Op::kMax) {
+      most = std::min(most, n.a);
+    } else {
+      flat.push_back(p);
+    }
+  }
+  if (least > most) return kNothing;
+  std::sort(flat.begin(), flat.end());
+  flat.erase(std::unique(flat.begin(), flat.end()), flat.end());
+  for (const LexId p : flat)
+    if (nodes_[p].op == Op::kNot && std::binary_search(flat.begin(), flat.end(), nodes_[p].a))
+      return kNothing;
+  if (have_set) {
+    if (flat.empty() && least == 0 && most == UINT32_MAX) return strings(set);
+    // A finite set is filtered at once, so that it meets the other conditions only here.
+    if (sets_.size(set) <= 4096) {
+      std::vector<std::vector<uint32_t>> kept;
+      for (auto& text : sets_.members(set)) {
+        bool ok = text.size() >= least && text.size() <= most;
+        for (size_t i = 0; ok && i < flat.size(); ++i) ok = accepts(advance_text(flat[i], text));
+        if (ok) kept.push_back(std::move(text));
+      }
+      return strings(sets_.from(std::move(kept)));
+    }
+    flat.push_back(make(Op::kSet, set));
+  }
+  if (least > 0) flat.push_back(make(Op::kMin, least));
+  if (most != UINT32_MAX) flat.push_back(make(Op::kMax, most));
+  if (flat.empty()) return kAnything;
+  if (flat.size() == 1) return flat[0];
+  return make_list(Op::kAnd, std::move(flat));
+}
+
+LexId LexicalPool::any_of(std::span<const LexId> parts) {
+  std::vector<LexId> flat, work(parts.rbegin(), parts.rend());
+  StringSet set = StringSets::kEmpty;
+  uint32_t least = UINT32_MAX, most = 0;
+  bool have_least = false, have_most = false;
+  while (!work.empty()) {
+    const LexId p = work.back();
+    work.pop_back();
+    const Node& n = nodes_[p];
+    if (p == kAnything) return kAnything;
+    if (p == kNothing) continue;
+    if (n.op == Op::kOr) {
+      const auto inner = lists_.get(n.a);
+      work.insert(work.end(), inner.begin(), inner.end());
+    } else if (n.op == Op::kSet) {
+      set = sets_.unite(set, n.a);
+    } else if (n.op == Op::kMin) {
+      least = std::min(least, n.a);
+      have_least = true;
+    } else if (n.op == Op::kMax) {
+      most = std::max(most, n.a);
+      have_most = true;
+    } else {
+      flat.push_back(p);
+    }
+  }
+  if (have_least && have_most && uint64_t(least) <= uint64_t(most) + 1) return kAnything;
+  std::sort(flat.begin(), flat.end());
+  flat.erase(std::unique(flat.begin(), flat.end()), flat.end());
+  for (const LexId p : flat)
+    if (nodes_[p].op == Op::kNot && std::binary_search(flat.begin(), flat.end(), nodes_[p].a))
+      return kAnything;
+  if (set != StringSets::kEmpty) flat.push_back(make(Op::kSet, set));
+  if (have_least) flat.push_back(make(Op::kMin, least));
+  if (have_most) flat.push_back(make(Op::kMax, most));
+  if (flat.empty()) return kNothing;
+  if (flat.size() == 1) return flat[0];
+  return make_list(Op::kOr, std::move(flat));
+}
+
+LexId LexicalPool::negate(LexId a) {
+  if (a == kNothing) return kAnything;
+  if (a == kAnything) return kNothing;
+  const Node& n = nodes_[a];
+  if (n.op == Op::kNot) return n.a;
+  if (n.op == Op::kMin) return max_length(n.a - 1);
+  if (n.op == Op::kMax) return n.a == UINT32_MAX ? kNothing : min_length(n.a + 1);
+  if (n.op == Op::kAnd) {
+    // What is none of several patterns is most often negated again.
+    std::vector<LexId> parts = lists_.copy(n.a);
+    bool negations = true;
+    for (LexId& p : parts) {
+      negations &= nodes_[p].op == Op::kNot;
+      p = nodes_[p].a;
+    }
+    if (negations) return any_of(parts);
+  }
+  return make(Op::kNot, a);
+}
+
+LexId LexicalPool::exactly_one(std::span<const LexId> parts) {
+  std::map<LexId, int> count;
+  int certain = 0;
+  for (const LexId p : parts) {
+    if (p == kAnything) ++certain;
+    else if (p != kNothing) ++count[p];
+  }
+  if (certain > 1) return kNothing;
+  std::vector<LexId> conj, once;
+  for (const auto& [p, n] : count) {
+    if (n > 1 || certain) conj.push_back(negate(p));
+    else once.push_back(p);
+  }
+  if (certain) return all_of(conj);
+  if (once.empty()) return kNothing;
+  conj.push_back(once.size() == 1 ? once[0] : make_list(Op::kOne, once));
+  return all_of(conj);
+}
+
+// ------------------------------------------------------------------ derivatives
+
+LexId LexicalPool::derive(LexId id, uint32_t c) {
+  const Node n = nodes_[id];
+  switch (n.op) {
+    case Op::kNothing:
+    case Op::kAnything: return id;
+    case Op::kRegex: return regex_state(n.a, dfas_[n.a]->step(n.b, c));
+    case Op::kSet: return strings(sets_.child(n.a, c));
+    case Op::kMin: return min_length(n.a - 1);
+    case Op::kMax: return n.a == 0 ? kNothing : max_length(n.a - 1);
+    case Op::kNot: return negate(derive(n.a, c));
+    default: break;
+  }
+  std::vector<LexId> parts = lists_.copy(n.a);
+  for (LexId& p : parts) p = derive(p, c);
+  if (n.op == Op::kAnd) return all_of(parts);
+  if (n.op == Op::kOr) return any_of(parts);
+  return exactly_one(parts);
+}
+
+LexId LexicalPool::advance_slow(LexId id, uint32_t c) {
+  const LexId next = derive(id, c);
+  return live(next) ? next : kNothing;
+}
+
+LexId LexicalPool::advance(LexId id, uint32_t c) {
+  if (id <= kAnything) return id;
+  Node& n = nodes_[id];
+  if (n.op == Op::kSet) return strings(sets_.child(n.a, c));
+  if (n.uniform) {
+    if (n.uniform_next == kUnknown) {
+      const LexId next = advance_slow(id, c);
+      nodes_[id].uniform_next = next;
+      return next;
+    }
+    return n.uniform_next;
+  }
+  if (c < 128) {
+    if (n.row == kUnknown) {
+      n.row = uint32_t(rows_.size());
+      rows_.emplace_back().fill(kUnknown);
+    }
+    const LexId known = rows_[n.row][c];
+    if (known != kUnknown) return known;
+    const LexId next = advance_slow(id, c);
+    rows_[nodes_[id].row][c] = next;
+    return next;
+  }
+  if (n.has_sets) {
+    const uint64_t key = pack(id, c);
+    const uint32_t known = wide_by_point_.find(key);
+    if (known != FlatMap::kMissing) return known;
+    const LexId next = advance_slow(id, c);
+    wide_by_point_.set(key, next);
+    return next;
+  }
+  const uint64_t key = pack(id, class_of(partition(dfas_of(id)), c));
+  const uint32_t known = wide_by_class_.find(key);
+  if (known != FlatMap::kMissing) return known;
+  const LexId next = advance_slow(id, c);
+  wide_by_class_.set(key, next);
+  return next;
+}
+
+LexId LexicalPool::advance_text(LexId id, std::span<const uint32_t> text) {
+  for (const uint32_t c : text) {
+    id = advance(id, c);
+    if (id <= kAnything) break;
+  }
+  return id;
+}
+
+bool LexicalPool::accepts(LexId id) {
+  if (nodes_[id].accepts >= 0) return nodes_[id].accepts;
+  const Node n = nodes_[id];
+  bool r = false;
+  if (n.op == Op::kNot) {
+    r = !accepts(n.a);
+  } else {
+    size_t yes = 0;
+    const std::vector<LexId> parts = lists_.copy(n.a);
+    for (const LexId p : parts) yes += accepts(p);
+    r = n.op == Op::kAnd ? yes == parts.size() : n.op == Op::kOr ? yes > 0 : yes == 1;
+  }
+  nodes_[id].accepts = r;
+  return r;
+}
+
+bool LexicalPool::contains(LexId id, TextId text) {
+  if (id <= kAnything) return id == kAnything;
+  const uint64_t key = pack(id, text);
+  const uint32_t known = contains_.find(key);
+  if (known != FlatMap::kMissing) return known;
+  const bool r = accepts(advance_text(id, text_code_points(text)));
+  contains_.set(key, r);
+  return r;
+}
+
+// ------------------------------------------------------------------ classes of code points
+
+uint32_t LexicalPool::dfas_of(LexId id) {
+  if (nodes_[id].dfas != kUnknown) return nodes_[id].dfas;
+  std::vector<uint32_t> all;
+  const Node n = nodes_[id];
+  if (n.op == Op::kRegex) {
+    all.push_back(n.a);
+  } else if (n.op == Op::kNot) {
+    all = lists_.copy(dfas_of(n.a));
+  } else if (n.op == Op::kAnd || n.op == Op::kOr || n.op == Op::kOne) {
+    for (const LexId p : lists_.copy(n.a)) {
+      const auto inner = lists_.copy(dfas_of(p));
+      all.insert(all.end(), inner.begin(), inner.end());
+    }
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+  }
+  const uint32_t list = lists_.intern(all);
+  nodes_[id].dfas = list;
+  return list;
+}
+
+const LexicalPool::Partition& LexicalPool::partition(uint32_t dfas) {
+  uint32_t index = partitions_.find(dfas);
+  if (index != FlatMap::kMissing) return partition_list_[index];
+  Partition p;
+  const std::vector<uint32_t> ids = lists_.copy(dfas);
+  p.starts = {0, 0xD800, 0xE000};
+  for (const uint32_t d : ids) {
+    const auto starts = dfas_[d]->class_starts();
+    p.starts.insert(p.starts.end(), starts.begin(), starts.end());
+  }
+  std::sort(p.starts.begin(), p.starts.end());
+  p.starts.erase(std::unique(p.starts.begin(), p.starts.end()), p.starts.end());
+  while (!p.starts.empty() && p.starts.back() > kMaxCodePoint) p.starts.pop_back();
+  std::map<std::vector<uint32_t>, uint32_t> seen;
+  for (const uint32_t s : p.starts) {
+    std::vector<uint32_t> signature{uint32_t(s >= 0xD800 && s < 0xE000)};
+    for (const uint32_t d : ids) signature.push_back(dfas_[d]->class_of(s));
+    const auto [it, fresh] = seen.try_emplace(std::move(signature), uint32_t(seen.size()));
+    (void)fresh;
+    p.classes.push_back(it->second);
+  }
+  p.count = uint32_t(seen.size());
+  index = uint32_t(partition_list_.size());
+  partition_list_.push_back(std::move(p));
+  partitions_.set(dfas, index);
+  return partition_list_[index];
+}
+
+uint32_t LexicalPool::class_of(const Partition& p, uint32_t c) const {
+  const auto it = std::upper_bound(p.starts.begin(), p.starts.end(), c);
+  return p.classes[size_t(it - p.starts.begin()) - 1];
+}
+
+void LexicalPool::collect_sets(LexId id, std::vector<StringSet>& out) {
+  const Node n = nodes_[id];
+  if (!n.has_sets) return;
+  if (n.op == Op::kSet) {
+    out.push_back(n.a);
+  } else if (n.op == Op::kNot) {
+    collect_sets(n.a, out);
+  } else {
+    for (const LexId p : lists_.copy(n.a)) collect_sets(p, out);
+  }
+}
+
+std::vector<uint32_t> LexicalPool::representatives(LexId id) {
+  std::vector<uint32_t> out;
+  std::vector<StringSet> sets;
+  collect_sets(id, sets);
+  for (const StringSet s : sets)
+    for (const auto& [c, next] : sets_.children(s)) out.push_back(c);
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  const size_t members = out.size();
+  const Partition& p = partition(dfas_of(id));
+  std::vector<bool> done(p.count, false);
+  for (size_t i = 0; i < p.starts.size(); ++i) {
+    if (done[p.classes[i]] || (p.starts[i] >= 0xD800 && p.starts[i] < 0xE000)) continue;
+    const uint32_t end = i + 1 < p.starts.size() ? p.starts[i + 1] : kMaxCodePoint + 1;
+    // Prefer a letter to a control character: witnesses are read by people.
+    for (uint32_t c = p.starts[i] <= 'a' && 'a' < end ? 'a' : p.starts[i]; c < end; ++c) {
+      if (std::binary_search(out.begin(), out.begin() + ptrdiff_t(members), c)) continue;
+      out.push_back(c);
+      done[p.classes[i]] = true;
+      break;
+    }
+  }
+  return out;
+}
+
+template <class Leaf>
+LexId LexicalPool::rebuild(LexId id, Leaf leaf, std::unordered_map<LexId, LexId>& memo) {
+  const Node n = nodes_[id];
+  if (n.op != Op::kNot && n.op != Op::kAnd && n.op != Op::kOr && n.op != Op::kOne) return leaf(id);
+  if (const auto it = memo.find(id); it != memo.end()) return it->second;
+  LexId r;
+  if (n.op == Op::kNot) {
+    r = negate(rebuild(n.a, leaf, memo));
+  } else {
+    std::vector<LexId> parts = lists_.copy(n.a);
+    for (LexId& p : parts) p = rebuild(p, leaf, memo);
+    r = n.op == Op::kAnd ? all_of(parts) : n.op == Op::kOr ? any_of(parts) : exactly_one(parts);
+  }
+  memo[id] = r;
+  return r;
+}
+
+LexId LexicalPool::without_sets(LexId id) {
+  if (!nodes_[id].has_sets) return id;
+  uint32_t known = without_.find(id);
+  if (known != FlatMap::kMissing) return known;
+  std::unordered_map<LexId, LexId> memo;
+  LexId r = rebuild(
+      id, [&](LexId leaf) { return nodes_[leaf].op == Op::kSet ? kNothing : leaf; }, memo);
+  if (!live(r)) r = kNothing;
+  without_.set(id, r);
+  return r;
+}
+
+StringSet LexicalPool::union_of_sets(LexId id) {
+  std::vector<StringSet> sets;
+  collect_sets(id, sets);
+  StringSet r = StringSets::kEmpty;
+  for (const StringSet s : sets) r = sets_.unite(r, s);
+  return r;
+}
+
+bool LexicalPool::as_set(LexId id, StringSet& set) const {
+  if (nodes_[id].op != Op::kSet) return false;
+  set = nodes_[id].a;
+  return true;
+}
+
+void LexicalPool::split_lengths(LexId id, LexId& base, uint32_t& least, uint32_t& most) {
+  base = id;
+  least = 0;
+  most = UINT32_MAX;
+  const Node n = nodes_[id];
+  if (n.op == Op::kMin) {
+    least = n.a;
+    base = kAnything;
+  } else if (n.op == Op::kMax) {
+    most = n.a;
+    base = kAnything;
+  } else if (n.op == Op::kAnd) {
+    std::vector<LexId> rest;
+    for (const LexId p : lists_.copy(n.a)) {
+      if (nodes_[p].op == Op::kMin) least = nodes_[p].a;
+      else if (nodes_[p].op == Op::kMax) most = nodes_[p].a;
+      else rest.push_back(p);
+    }
+    if (least > 0 || most != UINT32_MAX) base = all_of(rest);
+  }
+}
+
+// ------------------------------------------------------------------ texts
+
+TextId LexicalPool::text_append(TextId text, uint32_t c) {
+  const uint64_t key = pack(text, c);
+  const uint32_t known = text_index_.find(key);
+  if (known != FlatMap::kMissing) return known;
+  const TextId id = TextId(texts_.size());
+  texts_.push_back({text, c});
+  text_index_.set(key, id);
+  return id;
+}
+
+TextId LexicalPool::text(std::span<const uint32_t> code_points) {
+  TextId t = 0;
+  for (const uint32_t c : code_points) t = text_append(t, c);
+  return t;
+}
+
+TextId LexicalPool::text(std::string_view utf8) { return text(decode_utf8(utf8)); }
+
+std::vector<uint32_t> LexicalPool::text_code_points(TextId text) const {
+  std::vector<uint32_t> out;
+  for (; text != 0; text = texts_[text].parent) out.push_back(texts_[text].code_point);
+  std::reverse(out.begin(), out.end());
+  return out;
+}
+
+std::string LexicalPool::text_utf8(TextId text) const {
+  std::string out;
+  for (const uint32_t c : text_code_points(text)) append_utf8(out, c);
+  return out;
+}
+
+size_t LexicalPool::bytes() const {
+  size_t total = nodes_.capacity() * sizeof(Node) + node_set_.bytes() + lists_.bytes() +
+                 sets_.bytes() + rows_.capacity() * sizeof(rows_[0]) + wide_by_class_.bytes() +
+                 wide_by_point_.bytes() + contains_.bytes() + tracked_next_.bytes() +
+                 without_.bytes() + distance_.bytes() + texts_.capacity() * sizeof(TextNode) +
+                 text_index_.bytes();
+  for (const auto& d : dfas_) total += d->bytes();
+  for (const auto& p : dfa_programs_) total += p.capacity() * 4;
+  for (const auto& p : partition_list_) total += (p.starts.capacity() + p.classes.capacity()) * 4;
+  return total;
+}
+
+}  // namespace constrain

@@ -1,0 +1,220 @@
+#include "constrain/session.hpp"
+
+#include <algorithm>
+
+#include "constrain/errors.hpp"
+
+namespace constrain {
+
+Constraint::Constraint(std::shared_ptr<Vocabulary> vocabulary, MachineFactory factory,
+                       size_t max_memory)
+    : vocabulary_(std::move(vocabulary)), factory_(std::move(factory)), max_memory_(max_memory) {
+  const std::lock_guard lock(mutex());
+  vocabulary_->shard().trim();
+  rebuild();
+  if (over_limit()) {
+    machine_.reset();
+    throw LimitError("the constraint alone needs more than max_memory (" +
+                         std::to_string(max_memory_) + " bytes)",
+                     "max_memory");
+  }
+}
+
+Constraint::~Constraint() {
+  // The machine may give lexical states back to the pool.
+  const std::lock_guard lock(mutex());
+  machine_.reset();
+}
+
+void Constraint::rebuild() {
+  Shard& shard = vocabulary_->shard();
+  machine_.reset();
+  states_ = std::make_unique<StateTable>();
+  masks_ = std::make_unique<MaskCache>(vocabulary_->words(), max_memory_ / 4);
+  machine_ = factory_(shard.pool());
+  start_ = states_->intern(machine_->start());
+  shard_generation_ = shard.generation();
+  ++generation_;
+}
+
+void Constraint::prepare() {
+  Shard& shard = vocabulary_->shard();
+  shard.trim();
+  // No machine: the last rebuild was interrupted by an exception.
+  if (!machine_ || shard_generation_ != shard.generation() || over_limit()) rebuild();
+}
+
+StateId Constraint::advance(StateId state, uint32_t token) {
+  const std::string_view text = vocabulary_->text(token);
+  if (text.empty()) return kNoState;
+  Config config = states_->config(state);
+  for (const char c : text) {
+    if (!machine_->step(config, static_cast<uint8_t>(c))) return kNoState;
+  }
+  return states_->intern(config);
+}
+
+bool Constraint::fill(StateId state, uint32_t* row) {
+  Shard& shard = vocabulary_->shard();
+  LexicalTables& tables = shard.tables();
+  const size_t words = vocabulary_->words();
+  if (!masks_->load(state, tables.generation(), row)) {
+    const LexicalTable* base = shard.filler().fill(*machine_, states_->config(state), row);
+    if (accepts(state)) or_words(row, vocabulary_->eos_words());
+    masks_->store(state, base, row);
+  }
+  return any_bit(row, words);
+}
+
+Matcher::Matcher(std::shared_ptr<Constraint> constraint) : constraint_(std::move(constraint)) {
+  states_.push_back(constraint_->start());
+  generation_ = constraint_->generation();
+}
+
+void Matcher::sync() {
+  constraint_->prepare();
+  if (generation_ == constraint_->generation()) return;
+  states_.clear();
+  states_.push_back(constraint_->start());
+  for (const uint32_t token : tokens_) {
+    const StateId at = states_.back();
+    const StateId next =
+        constraint_->vocabulary().is_eos(token) ? at : constraint_->advance(at, token);
+    if (next == kNoState) throw Error("a sequence could not be replayed");
+    states_.push_back(next);
+  }
+  generation_ = constraint_->generation();
+  if (constraint_->over_limit()) {
+    throw LimitError("one sequence needs more than max_memory (" +
+                         std::to_string(constraint_->max_memory()) + " bytes)",
+                     "max_memory");
+  }
+}
+
+StateId Matcher::state() {
+  sync();
+  return states_.back();
+}
+
+bool Matcher::advance(int64_t token) {
+  sync();
+  const StateId at = states_.back();
+  StateId next = kNoState;
+  const bool eos = constraint_->vocabulary().is_eos(token);
+  if (eos) {
+    if (finished_ == 0 && !constraint_->accepts(at)) return false;
+    next = at;
+  } else if (finished_ == 0 && token >= 0 && token < constraint_->vocabulary().size()) {
+    next = constraint_->advance(at, static_cast<uint32_t>(token));
+  }
+  if (next == kNoState) return false;
+  tokens_.push_back(static_cast<uint32_t>(token));
+  states_.push_back(next);
+  if (eos) ++finished_;
+  return true;
+}
+
+bool Matcher::rollback(size_t n) {
+  if (n > tokens_.size()) return false;
+  tokens_.resize(tokens_.size() - n);
+  states_.resize(tokens_.size() + 1);
+  finished_ -= std::min(n, finished_);
+  return true;
+}
+
+void Matcher::reset() { rollback(tokens_.size()); }
+
+size_t Matcher::validate(std::span<const int64_t> tokens) {
+  sync();
+  StateId at = states_.back();
+  bool finished = is_finished();
+  Vocabulary& vocabulary = constraint_->vocabulary();
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (vocabulary.is_eos(tokens[i])) {
+      if (!finished && !constraint_->accepts(at)) return i;
+      finished = true;
+      continue;
+    }
+    if (finished || tokens[i] < 0 || tokens[i] >= vocabulary.size()) return i;
+    at = constraint_->advance(at, static_cast<uint32_t>(tokens[i]));
+    if (at == kNoState) return i;
+  }
+  return tokens.size();
+}
+
+bool Matcher::fill(uint32_t* row) {
+  Vocabulary& vocabulary = constraint_->vocabulary();
+  if (is_finished()) {
+    std::fill_n(row, vocabulary.words(), 0u);
+    or_words(row, vocabulary.eos_words());
+    return true;
+  }
+  sync();
+  if (constraint_->fill(states_.back(), row)) return true;
+  or_words(row, vocabulary.eos_words());
+  return false;
+}
+
+bool Matcher::is_accepting() {
+  sync();
+  return is_finished() || constraint_->accepts(states_.back());
+}
+
+std::string Matcher::describe() {
+  if (is_finished()) return "nothing: the sequence is finished";
+  sync();
+  return constraint_->machine().describe(constraint_->config(states_.back()));
+}
+
+bool Matcher::complete(std::string& out, size_t limit) {
+  sync();
+  if (is_finished()) return true;
+  return constraint_->machine().complete(constraint_->config(states_.back()), out, limit);
+}
+
+std::string Matcher::forced_bytes(size_t limit) {
+  std::string text;
+  if (is_finished()) return text;
+  sync();
+  Machine& machine = constraint_->machine();
+  Config config = constraint_->config(states_.back());
+  while (text.size() < limit && !machine.accepts(config)) {
+    int only = -1;
+    Config behind;
+    for (int byte = 0; byte < 256; ++byte) {
+      Config next = config;
+      if (!machine.step(next, static_cast<uint8_t>(byte))) continue;
+      if (only >= 0) return text;
+      only = byte;
+      behind = next;
+    }
+    if (only < 0) return text;
+    text.push_back(static_cast<char>(only));
+    config = behind;
+  }
+  return text;
+}
+
+int64_t Matcher::only_token() {
+  std::vector<uint32_t> row(constraint_->vocabulary().words());
+  if (is_finished() || !fill(row.data())) return -1;
+  int64_t found = -1;
+  for (size_t i = 0; i < row.size(); ++i) {
+    if (row[i] == 0) continue;
+    if (found >= 0 || (row[i] & (row[i] - 1)) != 0) return -1;
+    found = static_cast<int64_t>(i) * 32;
+    for (uint32_t bits = row[i]; (bits & 1u) == 0; bits >>= 1) ++found;
+  }
+  return found;
+}
+
+size_t safe_cut(const Trie& trie, std::string_view text) {
+  const size_t first = text.size() > trie.depth() ? text.size() - trie.depth() : 0;
+  for (size_t at = first; at < text.size(); ++at) {
+    const uint32_t n = trie.find(text.substr(at));
+    if (n != 0 && trie.node(n).child_count != 0) return at;
+  }
+  return text.size();
+}
+
+}  // namespace constrain

@@ -1,0 +1,31 @@
+#include "constrain/shard.hpp"
+
+namespace constrain {
+
+Shard::Shard(const Trie& trie, uint32_t size, PoolFactory factory, size_t max_memory)
+    : trie_(trie), size_(size), factory_(std::move(factory)), max_memory_(max_memory) {
+  rebuild();
+}
+
+void Shard::rebuild() {
+  filler_.reset();
+  tables_.reset();
+  pool_.reset();
+  pool_ = factory_.make();
+  tables_ = std::make_unique<LexicalTables>(trie_, *pool_, size_, max_memory_ / 2);
+  filler_ = std::make_unique<MaskFiller>(trie_, *tables_);
+}
+
+void Shard::set_max_memory(size_t limit) {
+  max_memory_ = limit;
+  tables_->set_max_bytes(limit / 2);
+}
+
+void Shard::trim() {
+  tables_->trim();
+  if (factory_.bytes(*pool_) <= max_memory_ / 2) return;
+  rebuild();
+  ++generation_;
+}
+
+}  // namespace constrain

@@ -1,0 +1,76 @@
+#include "constrain/text_machine.hpp"
+
+#include "constrain/errors.hpp"
+#include "constrain/json_machine.hpp"
+#include "constrain/machines.hpp"
+
+namespace constrain {
+
+TextMachine::TextMachine(std::shared_ptr<const Program> program, LexicalPool& pool) : pool_(pool) {
+  JsonTheory theory(*program, pool);
+  language_ = theory.string_language(theory.root());
+  if (!pool.live(language_)) throw UnsatisfiableConstraint("no text matches");
+}
+
+// Words: 0 goal, 1 decoder.
+Config TextMachine::start() {
+  Config c;
+  c.w[0] = language_;
+  c.w[1] = LexicalPool::kRaw;
+  return c;
+}
+
+bool TextMachine::step(Config& c, uint8_t byte) {
+  LexCursor cursor{c.w[0], 0, c.w[1]};
+  uint32_t outcome;
+  if (pool_.step(cursor, byte, outcome) != LexStep::kInside) return false;
+  c.w[0] = cursor.goal;
+  c.w[1] = cursor.decoder;
+  return true;
+}
+
+bool TextMachine::accepts(const Config& c) {
+  return c.w[1] == LexicalPool::kRaw && pool_.accepts(c.w[0]);
+}
+
+LexicalView TextMachine::lexical(const Config& c) {
+  LexicalView v;
+  v.cursor.goal = pool_.without_sets(c.w[0]);
+  v.present = v.cursor.goal != LexicalPool::kNothing;
+  v.exceptional = v.present && v.cursor.goal != c.w[0];
+  v.cursor.decoder = c.w[1];
+  return v;
+}
+
+std::string TextMachine::describe(const Config& c) {
+  return accepts(c) ? "more of the text or its end" : "more of the text, which may not end here";
+}
+
+bool TextMachine::complete(const Config& start, std::string& out, size_t limit) {
+  Config c = start;
+  std::string text;
+  while (c.w[1] != LexicalPool::kRaw) {  // finish the character
+    bool moved = false;
+    for (int b = 0x80; b < 0xC0 && !moved; ++b) {
+      Config next = c;
+      if (!step(next, uint8_t(b))) continue;
+      c = next;
+      text += char(b);
+      moved = true;
+    }
+    if (!moved) return false;
+  }
+  std::vector<uint32_t> witness;
+  if (!pool_.witness(c.w[0], witness)) return false;
+  for (const uint32_t cp : witness) append_utf8(text, cp);
+  if (text.size() > limit) return false;
+  out += text;
+  return true;
+}
+
+std::unique_ptr<Machine> make_machine(std::shared_ptr<const Program> program, LexicalPool& pool) {
+  if (program->text) return std::make_unique<TextMachine>(std::move(program), pool);
+  return std::make_unique<JsonMachine>(std::move(program), pool);
+}
+
+}  // namespace constrain

@@ -1,0 +1,45 @@
+#include "constrain/vocabulary.hpp"
+
+#include <algorithm>
+
+#include "constrain/errors.hpp"
+
+namespace constrain {
+
+Vocabulary::Vocabulary(std::string blob, std::vector<uint32_t> offsets,
+                       std::vector<uint32_t> eos_ids, uint32_t size, PoolFactory make_pool,
+                       size_t max_memory)
+    : blob_(std::move(blob)), eos_ids_(std::move(eos_ids)), size_(size) {
+  if (offsets.empty() || offsets.back() > blob_.size()) throw Error("token offsets do not fit");
+  const size_t count = offsets.size() - 1;
+  if (size_ < count) {
+    throw Error("size " + std::to_string(size_) + " is less than the number of tokens " +
+                std::to_string(count));
+  }
+  std::sort(eos_ids_.begin(), eos_ids_.end());
+  eos_ids_.erase(std::unique(eos_ids_.begin(), eos_ids_.end()), eos_ids_.end());
+  if (!eos_ids_.empty() && eos_ids_.back() >= size_) {
+    throw Error("end-of-sequence id " + std::to_string(eos_ids_.back()) +
+                " is not below the vocabulary size " + std::to_string(size_));
+  }
+  texts_.reserve(count);
+  const std::string_view all(blob_);
+  for (size_t i = 0; i < count; ++i) {
+    if (offsets[i] > offsets[i + 1]) throw Error("token offsets do not ascend");
+    texts_.push_back(all.substr(offsets[i], offsets[i + 1] - offsets[i]));
+  }
+  // An id that ends the sequence is no text, whatever bytes the tokenizer would print for it.
+  for (const uint32_t id : eos_ids_) {
+    if (id < count) texts_[id] = {};
+  }
+  eos_words_ = pack_tokens(eos_ids_);
+  trie_ = std::make_unique<Trie>(texts_);
+  shard_ = std::make_unique<Shard>(*trie_, size_, std::move(make_pool), max_memory);
+}
+
+bool Vocabulary::is_eos(int64_t token) const {
+  if (token < 0 || token >= size_) return false;
+  return std::binary_search(eos_ids_.begin(), eos_ids_.end(), static_cast<uint32_t>(token));
+}
+
+}  // namespace constrain

@@ -1,0 +1,218 @@
+"""The conformance checks themselves, as functions from data to outcomes.
+
+Each is used by a pytest module of this folder and by the command line of `outcomes`. Everything is
+judged at the level of masks (`tests.reference.drive.judge`).
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.conformance.outcomes import Outcome
+from tests.reference import data, vocabularies
+from tests.reference.drive import ContractError, judge, new_row, random_tokens, tokens_by_bytes
+from tests.reference.vocabularies import TestVocabulary
+
+EXACT = {"whitespace": "any", "numbers": "any", "formats": "ignore"}
+"""Options under which the accepted texts are exactly the valid ones."""
+
+
+class Subject:
+    """A constraint compiled for one vocabulary, or the reason why it could not be.
+
+    `build` makes the specification, so that its errors are caught too. An unsatisfiable constraint
+    is no error here: it accepts nothing, which may be right.
+    """
+
+    def __init__(self, build: Callable[[], Any], vocabulary: TestVocabulary) -> None:
+        import constrain
+
+        self.vocabulary = vocabulary
+        self.compiled: Any = None
+        self.error_kind: str | None = None
+        self.error = ""
+        self.unsatisfiable = False
+        try:
+            self.compiled = constrain.compile(build(), vocabulary.vocabulary)
+            self._row = new_row(vocabulary.vocabulary)
+        except constrain.UnsatisfiableError as error:
+            self.unsatisfiable = True
+            self.error = f"{type(error).__name__}: {error}"
+        except constrain.ConstrainError as error:
+            self.error_kind = "compile_error"
+            self.error = f"{type(error).__name__}: {error}"
+        except Exception as error:
+            self.error_kind = "crash"
+            self.error = f"{type(error).__name__}: {error}"
+
+    def check(self, item: str, ids: list[int], valid: bool | None, shown: str = "") -> Outcome:
+        """The outcome for one text; `valid` is None where either verdict will do."""
+        if self.error_kind is not None:
+            return Outcome(item, self.error_kind, self.error)
+        if self.unsatisfiable:
+            return Outcome(item, "wrong_reject", self.error) if valid else Outcome(item)
+        try:
+            verdict = judge(self.compiled, ids, self.vocabulary.eos_ids, self._row)
+        except ContractError as error:
+            return Outcome(item, "contract", f"{shown[:120]!r}: {error}")
+        except Exception as error:
+            return Outcome(item, "crash", f"{shown[:120]!r}: {type(error).__name__}: {error}")
+        if valid is None or verdict.accepted == valid:
+            return Outcome(item)
+        if verdict.accepted:
+            return Outcome(item, "wrong_accept", shown[:200])
+        before = self.vocabulary.text(ids[: verdict.position])[-60:]
+        token = ids[verdict.position : verdict.position + 1]
+        what = self.vocabulary.text(token) if token else b"end"
+        return Outcome(item, "wrong_reject", f"{shown[:120]!r}: {what!r} refused after {before!r}")
+
+
+def worst(outcomes: list[Outcome]) -> Outcome:
+    """The first outcome that is wrong, or the first."""
+    return next((outcome for outcome in outcomes if outcome.kind is not None), outcomes[0])
+
+
+def _shuffled(value: Any, rng: random.Random) -> Any:
+    if isinstance(value, dict):
+        keys = list(value)
+        rng.shuffle(keys)
+        return {key: _shuffled(value[key], rng) for key in keys}
+    if isinstance(value, list):
+        return [_shuffled(item, rng) for item in value]
+    return value
+
+
+def _escaped(value: Any) -> str:
+    """`value` with every character of its strings written as an escape."""
+
+    def string(text: str) -> str:
+        units = text.encode("utf-16-be")
+        pairs = zip(units[::2], units[1::2])
+        return '"' + "".join(f"\\u{high:02x}{low:02X}" for high, low in pairs) + '"'
+
+    if isinstance(value, str):
+        return string(value)
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{string(k)}:{_escaped(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(_escaped, value)) + "]"
+    return json.dumps(value)
+
+
+def spellings(value: Any, rng: random.Random) -> list[str]:
+    """Texts of one value: plain, keys shuffled, indented with tabs, compact, all escaped."""
+    return [
+        json.dumps(value, ensure_ascii=False),
+        json.dumps(_shuffled(value, rng), indent="\t", ensure_ascii=True),
+        json.dumps(_shuffled(value, rng), separators=(",", ":"), ensure_ascii=False),
+        " \n" + _escaped(value) + "\r\t",
+    ]
+
+
+def suite_group(root: Path, group: data.SuiteGroup, every_real: int = 12) -> Iterator[Outcome]:
+    """All tests of a group: by bytes, by random small tokens and, for a sample, by DeepSeek's."""
+    rng = random.Random(group.file + group.description)
+    resources = data.suite_resources(root)
+
+    def build() -> Any:
+        import constrain
+
+        draft = data.DRAFTS[group.draft]
+        return constrain.JsonSchema(group.schema, draft=draft, resources=resources, **EXACT)
+
+    small = vocabularies.small_vocabulary()
+    table = tokens_by_bytes(small.tokens)
+    by_bytes = Subject(build, vocabularies.byte_vocabulary())
+    by_small = Subject(build, small)
+    real = None
+    if rng.randrange(every_real) == 0:
+        real = Subject(build, vocabularies.load("deepseek"))
+    for index, test in enumerate(group.tests):
+        item = group.test_id(index)
+        found = []
+        for text in spellings(test["data"], rng):
+            encoded = text.encode("utf-8")
+            found.append(by_bytes.check(item, list(encoded), test["valid"], text))
+            ids = random_tokens(encoded, table, rng) or []
+            found.append(by_small.check(item, ids, test["valid"], text))
+        if real is not None:
+            text = json.dumps(test["data"], ensure_ascii=False)
+            found.append(real.check(item, real.vocabulary.encode(text), test["valid"], text))
+        yield worst(found)
+
+
+def suite_file(root: Path, draft: str, file: str) -> list[Outcome]:
+    """The outcomes of one file of the official JSON Schema suite."""
+    return [o for group in data.suite_groups(root, draft, file) for o in suite_group(root, group)]
+
+
+REFUSED_BY_DESIGN = {
+    "y_object_duplicated_key.json": "duplicate keys are refused, as documented",
+    "y_object_duplicated_key_and_value.json": "duplicate keys are refused, as documented",
+}
+
+
+def json_parsing(root: Path) -> list[Outcome]:
+    """The JSON parsing cases, as raw bytes against the schema `true`."""
+
+    def build() -> Any:
+        import constrain
+
+        return constrain.JsonSchema(True, **EXACT)
+
+    subject = Subject(build, vocabularies.byte_vocabulary())
+    outcomes = []
+    for name, raw in data.json_parsing_cases(root):
+        valid = {"y": True, "n": False}.get(name[0])
+        if name in REFUSED_BY_DESIGN:
+            valid = False
+        shown = raw[:200].decode("utf-8", "replace")
+        outcomes.append(subject.check(name, list(raw), valid, shown))
+    return outcomes
+
+
+def maskbench_schema(
+    bench: data.BenchSchema, vocabulary: TestVocabulary, **options: Any
+) -> Iterator[Outcome]:
+    """The instances of one MaskBench schema by the MaskBench protocol, `numbers="any"`."""
+
+    def build() -> Any:
+        import constrain
+
+        return constrain.JsonSchema(bench.schema, numbers="any", **options)
+
+    subject = Subject(build, vocabulary)
+    for index, text, valid in bench.texts():
+        yield subject.check(f"{bench.name}#{index}", vocabulary.encode(text), valid, text)
+
+
+MASKBENCH_SAMPLE = {"every": 16, "offset": 3}
+
+
+def maskbench_sample(root: Path) -> list[Outcome]:
+    """The sample of MaskBench that every test run judges, in DeepSeek's tokens."""
+    vocabulary = vocabularies.load("deepseek")
+    schemas = data.maskbench(root, **MASKBENCH_SAMPLE)
+    return [o for bench in schemas for o in maskbench_schema(bench, vocabulary)]
+
+
+def run_all() -> dict[str, list[Outcome]]:
+    """Every section of the baseline."""
+    from tests.conformance import case_runners
+
+    root = data.require_root()
+    sections: dict[str, list[Outcome]] = {}
+    for draft in data.DRAFTS:
+        sections[draft] = [
+            outcome
+            for file in data.suite_files(root, draft)
+            for outcome in suite_file(root, draft, file)
+        ]
+    sections["json-parsing"] = json_parsing(root)
+    sections["maskbench"] = maskbench_sample(root)
+    sections["cases"] = case_runners.run_all(root)
+    return sections

@@ -1,0 +1,30 @@
+"""Small inputs distilled from public bug reports of constrained-decoding engines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conformance import case_runners
+from tests.conformance.outcomes import complaints, known
+from tests.conformance.runners import worst
+from tests.reference import data
+
+
+def _ids() -> list[str]:
+    root = data.shared_root()
+    return [case["id"] for case in case_runners.all_cases(root)] if root else ["js-not-const"]
+
+
+@pytest.mark.parametrize("case_id", _ids())
+def test_case(case_id: str, shared_root: Path) -> None:
+    case = next(c for c in case_runners.all_cases(shared_root) if c["id"] == case_id)
+    outcomes = case_runners.run_case(case)
+    assert outcomes
+    found = complaints("cases", [worst(outcomes)])
+    assert not found, "\n".join(["", *found])
+
+
+def test_baseline_names_existing_cases(shared_root: Path) -> None:
+    assert set(known("cases")) <= {case["id"] for case in case_runners.all_cases(shared_root)}

@@ -1,0 +1,54 @@
+"""The official JSON Schema suite, five drafts, at the level of masks.
+
+Every instance is written in several ways (keys shuffled, indented, escaped), cut into single bytes
+and into random tokens of a small vocabulary, and a sample into tokens of a real one; it must be
+allowed token by token, with the end of sequence after it, exactly where it is valid.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conformance import runners
+from tests.conformance.outcomes import Outcome, complaints, known, summary
+from tests.reference import data
+
+
+def _files() -> list[tuple[str, str]]:
+    root = data.shared_root()
+    if root is None:
+        return [("draft2020-12", "type")]
+    return [(draft, file) for draft in data.DRAFTS for file in data.suite_files(root, draft)]
+
+
+@pytest.fixture(scope="module")
+def totals(request: pytest.FixtureRequest):  # type: ignore[no-untyped-def]
+    """Collects the outcomes by draft, and reports them at the end."""
+    found: dict[str, list[Outcome]] = {}
+    yield found
+    lines = request.config.__dict__.setdefault("conformance_report", [])
+    lines.extend(summary(draft, outcomes) for draft, outcomes in found.items())
+
+
+@pytest.mark.parametrize(("draft", "file"), _files(), ids="/".join)
+def test_suite(
+    draft: str, file: str, shared_root: Path, totals: dict[str, list[Outcome]]
+) -> None:
+    outcomes = runners.suite_file(shared_root, draft, file)
+    assert outcomes
+    totals.setdefault(draft, []).extend(outcomes)
+    found = complaints(draft, outcomes)
+    assert not found, "\n".join(["", *found])
+
+
+@pytest.mark.parametrize("draft", data.DRAFTS)
+def test_baseline_names_existing_tests(draft: str, shared_root: Path) -> None:
+    items = {
+        group.test_id(index)
+        for file in data.suite_files(shared_root, draft)
+        for group in data.suite_groups(shared_root, draft, file)
+        for index in range(len(group.tests))
+    }
+    assert set(known(draft)) <= items

@@ -91,9 +91,7 @@ def apply_bitmask(logits: Any, bitmask: Any, *, rows: Sequence[int] | None = Non
         raise TypeError(f"logits are {type(logits).__name__}, expected a NumPy array or a tensor")
 
 
-def _apply_numpy(
-    logits: np.ndarray, bitmask: Any, rows: Sequence[int] | None, torch: Any
-) -> None:
+def _apply_numpy(logits: np.ndarray, bitmask: Any, rows: Sequence[int] | None, torch: Any) -> None:
     if logits.dtype not in _FLOATS or not logits.dtype.isnative:
         raise TypeError(f"logits have dtype {logits.dtype}, expected float16, float32 or float64")
     if not logits.flags.writeable:
@@ -105,10 +103,10 @@ def _apply_numpy(
     if values.size == 0:
         return
     _check_cut(mask if chosen is None else mask[chosen], values.shape[1])
-    if values.shape[1] == 1 or values.strides[1] == values.itemsize:
-        if values.flags.aligned and values.strides[0] % values.itemsize == 0:
-            _native.apply_bitmask(values, _adjacent(mask), chosen)
-            return
+    adjacent = values.shape[1] == 1 or values.strides[1] == values.itemsize
+    if adjacent and values.flags.aligned and values.strides[0] % values.itemsize == 0:
+        _native.apply_bitmask(values, _adjacent(mask), chosen)
+        return
     for row in range(len(values)) if chosen is None else chosen:
         closed = np.ones(values.shape[1], dtype=bool)
         allowed = ((mask[row][:, None] >> _SHIFTS) & 1).astype(bool).ravel()
@@ -161,7 +159,9 @@ def _numpy_mask(bitmask: Any, torch: Any) -> np.ndarray:
     if torch is not None and isinstance(bitmask, torch.Tensor):
         bitmask = bitmask.detach().cpu().numpy()
     if not isinstance(bitmask, np.ndarray):
-        raise TypeError(f"the bitmask is {type(bitmask).__name__}, expected a NumPy array or tensor")
+        raise TypeError(
+            f"the bitmask is {type(bitmask).__name__}, expected a NumPy array or tensor"
+        )
     if bitmask.dtype != np.int32 or not bitmask.dtype.isnative:
         raise TypeError(f"the bitmask has dtype {bitmask.dtype}, expected int32")
     return bitmask
@@ -186,7 +186,7 @@ def _matched(logits: Any, mask: Any, rows: Any) -> tuple[Any, Any, np.ndarray | 
             raise TypeError("rows must be a sequence of row indices")
         chosen = np.ascontiguousarray(chosen, dtype=np.int64)
         limit = min(len(values), len(words))
-        if chosen.size and not (0 <= chosen.min() and chosen.max() < limit):
+        if chosen.size and (chosen.min() < 0 or chosen.max() >= limit):
             raise ConstrainError(f"rows {chosen.tolist()}: expected indices from 0 to {limit - 1}")
     return values, words, chosen
 

@@ -185,6 +185,8 @@ def _remove_stale(folder: Path) -> None:
 
 def _locate(name: str) -> tuple[str, dict[str, Any]]:
     """What to give transformers for `name`: a source, and options."""
+    if not name:
+        raise ConstrainError("the name of the model is empty")
     path = Path(name).expanduser()
     if path.is_dir():
         if (path / "config.json").is_file():
@@ -204,8 +206,6 @@ def _locate(name: str) -> tuple[str, dict[str, Any]]:
     looks_local = name.startswith((".", "~", os.sep)) or name.endswith(".gguf")
     if looks_local or name.count("/") > 1 or "\\" in name:
         raise ConstrainError(f"{name} does not exist")
-    if not name:
-        raise ConstrainError("the name of the model is empty")
     return name, {}
 
 

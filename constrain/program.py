@@ -52,9 +52,19 @@ ARRAY layout at args[a]::
 (a, b: offset and count in args of value indices), 6 object (offset and count in args of pairs
 (string index, value index)).  Equal values need not be merged; numbers compare by value.
 
+A REF may stand wherever a node may, also in place (below AND, OR, ONE, NOT), where it never leads
+back to itself.  Conditions of UNEVALUATED_* speak of the object or array itself.
+
 ``regexes`` are regex programs, one int32 array each (see ``constrain/regex``).  ``strings`` are
 UTF-8 byte strings.  ``root`` is a node for kind "json".  For kind "text" the whole text, read as
 UTF-8, is the string that ``root`` speaks of: used by Regex and Choice.
+
+``notes`` of a JSON Schema, for reports and explanations; no machine reads them::
+
+    places   (parents, tokens): places in documents as a forest; a root has parent -1 and its URI
+    schemas  [(place, node, schema, draft number)]: the formula of each schema translated
+    entries  [(place, keyword, status, detail)]: what is unusual (see ``constrain/schema/report``)
+    formats  whether ``format`` is asserted
 """
 
 from __future__ import annotations

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import json
 import os
 import sys
 from collections.abc import Callable
@@ -170,28 +169,3 @@ def _checked(
     except ConstrainError as error:
         raise CliError(f"{name}: {error}") from error
     return Constraint(spec, name, is_json, schema, check)
-
-
-def schema_text(schema: Any) -> str:
-    """The schema on one line."""
-    return json.dumps(schema, ensure_ascii=False)
-
-
-def describe_fields(schema: Any) -> str:
-    """One line per top-level property: name, description or type, and the values of an enum."""
-    properties = schema.get("properties") if isinstance(schema, dict) else None
-    if not isinstance(properties, dict):
-        return ""
-    lines = []
-    for name, member in properties.items():
-        parts = []
-        if isinstance(member, dict):
-            if isinstance(member.get("description"), str):
-                parts.append(member["description"])
-            elif isinstance(member.get("type"), str):
-                parts.append(member["type"])
-            if isinstance(member.get("enum"), list):
-                values = (schema_text(value) for value in member["enum"])
-                parts.append(f"one of {', '.join(values)}")
-        lines.append(f"- {name}" + (f": {', '.join(parts)}" if parts else ""))
-    return "\n".join(lines)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
-__all__ = ["Engine", "Messages", "Output", "Sampling", "compile_alone", "open_engine"]
+__all__ = ["Engine", "Messages", "Output", "Sampling", "compile_alone", "open_engine", "unfinished"]
 
 Messages = list[dict[str, str]]
 
@@ -35,7 +35,9 @@ class Output(Protocol):
     @property
     def token_ids(self) -> list[int]: ...
     @property
-    def finish_reason(self) -> str: ...  # "stop" or "length"
+    def finish_reason(self) -> str: ...  # "stop", "length" or "dead_end"
+    @property
+    def is_complete(self) -> bool | None: ...
 
 
 class Engine(Protocol):
@@ -52,6 +54,23 @@ class Engine(Protocol):
     ) -> Sequence[Output]:
         """One sequence for each of `batch`, in order; `on_tokens` is told of every new tokens."""
         ...
+
+
+def unfinished(output: Output, sampling: Sampling, *, is_json: bool) -> tuple[str, str] | None:
+    """Why an output is not finished: a kind and a sentence part; None if it is.
+
+    A JSON text that closes its last bracket or quote with the last token it may have is finished:
+    only whitespace could follow.  A number or a regular expression's text could have gone on.
+    """
+    if output.finish_reason == "stop":
+        return None
+    if output.finish_reason == "length":
+        if is_json and output.is_complete and output.text.rstrip()[-1:] in ("}", "]", '"'):
+            return None
+        count = len(output.token_ids)
+        full = "" if count >= sampling.max_tokens else ", where the model's context is full"
+        return "max_tokens", f"the output was cut off after {count} tokens{full}"
+    return "dead_end", "no token of the model continues the output towards a valid one"
 
 
 def compile_alone(spec: Any) -> Any:
@@ -114,11 +133,14 @@ class _TransformersEngine:
     def generate_batch(
         self, batch: list[Messages], sampling: Sampling, on_tokens: Callable[[int], None]
     ) -> Sequence[Output]:
-        outputs = self._decoding.generate_batch(
-            self._model, self._tokenizer, batch, self._compiled, **_options(sampling)
+        return self._decoding.generate_batch(
+            self._model,
+            self._tokenizer,
+            batch,
+            self._compiled,
+            on_token=lambda index, token_id: on_tokens(1),
+            **_options(sampling),
         )
-        on_tokens(sum(len(output.token_ids) for output in outputs))
-        return outputs
 
 
 def _options(sampling: Sampling) -> dict[str, Any]:

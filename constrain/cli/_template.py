@@ -1,8 +1,8 @@
-"""Prompt templates: ``{record}``, ``{schema}``, ``{fields}`` and the fields of the record.
+"""Prompt templates: ``{record}``, ``{schema}``, ``{outline}`` and the fields of the record.
 
 ``{name}`` is the record's field `name`, ``{a.b}`` the field `b` of its object field `a`, ``{record}``
 the whole record (a text file's text, or the JSON of an object), ``{schema}`` the JSON Schema and
-``{fields}`` a short list of its properties; the record's own fields come first where names collide.
+``{outline}`` its shape in short; the record's own fields come first where names collide.
 ``{{`` and ``}}`` are braces.  Strings are inserted as they are, other values as JSON.  Python's
 ``str.format`` is not used: it reaches attributes of objects and reads colons as format codes.
 """

@@ -23,8 +23,6 @@ from constrain.cli._constraint import (
     Constraint,
     add_constraint_options,
     build_constraint,
-    describe_fields,
-    schema_text,
 )
 from constrain.cli._errors import CliError, ExitCode
 from constrain.cli._json import JsonInputError, parse_json, tidy_json
@@ -34,6 +32,7 @@ from constrain.cli._options import (
     bounded_int,
     sampling_of,
 )
+from constrain.cli._outline import outline, schema_text
 from constrain.cli._output import Finished, LineWriter, open_output, read_finished
 from constrain.cli._progress import Progress, say
 from constrain.cli._records import FORMATS, Record, Source, open_sources
@@ -42,8 +41,8 @@ from constrain.cli._template import Template, TemplateFieldError
 __all__ = ["add_parser", "run"]
 
 DEFAULT_SYSTEM = "You extract data. Answer with one JSON object and nothing else."
-DEFAULT_PROMPT = "Extract these fields from the record:\n{fields}\n\nRecord:\n{record}"
-_PROMPT_WITHOUT_FIELDS = "Extract the data from the record.\n\nRecord:\n{record}"
+DEFAULT_PROMPT = "Record:\n{record}\n\nExtract its data as JSON of this shape:\n{outline}"
+_PROMPT_WITHOUT_OUTLINE = "Extract the data from the record.\n\nRecord:\n{record}"
 
 _DESCRIPTION = """\
 Extract one JSON value from each record of JSONL, CSV, TSV or text files (a text file is one
@@ -52,8 +51,9 @@ record).  Every record gives one line of JSON on standard output or in --output:
   {"record": 3, "file": "tickets.jsonl", "id": "T-3", "sha256": ..., "run": ..., "data": {...}}
 
 or, if it failed, "error": {"kind": ..., "message": ...} in place of "data".  Kinds: "record" (the
-record cannot be used), "max_tokens" (the output was cut off), "validation" (the output is no value
-of the model class), "generation" (the model failed on it, for instance on a too long prompt).
+record cannot be used), "max_tokens" (the output was cut off), "dead_end" (the model's tokens cannot
+finish it), "validation" (the output is no value of the model class), "generation" (the model failed
+on it, for instance on a too long prompt).
 """
 
 _EXAMPLES = """\
@@ -97,8 +97,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--prompt",
         metavar="TEMPLATE",
         help="the user message; {record} is the record, {name} one of its fields, {schema} the "
-        "schema, {fields} a list of the schema's properties, {{ and }} are braces "
-        "(default: the list and the record)",
+        "schema, {outline} its shape in short, {{ and }} are braces "
+        "(default: the record and the shape)",
     )
     add_constraint_options(parser, text=False)
     group = parser.add_argument_group("output")
@@ -214,7 +214,7 @@ def _extract(
         prompts.append(messages)
         positions.append(position)
     for position, output in zip(positions, _generate(engine, prompts, sampling, progress)):
-        answers[position] = _answer(output, plan.constraint, sampling.max_tokens)
+        answers[position] = _answer(output, plan.constraint, sampling)
     return [answer for answer in answers if answer is not None]
 
 
@@ -243,14 +243,14 @@ def _generate(
 
 
 def _answer(
-    output: _runtime.Output | Exception, constraint: Constraint, max_tokens: int
+    output: _runtime.Output | Exception, constraint: Constraint, sampling: _runtime.Sampling
 ) -> _Answer:
     if isinstance(output, Exception):
         lines = str(output).strip().splitlines() or ["no reason given"]
         return _Answer(error=("generation", f"{type(output).__name__}: {lines[0]}"))
-    if output.finish_reason == "length":
-        message = f"the output was cut off after {max_tokens} tokens, before it was complete"
-        return _Answer(error=("max_tokens", message), text=output.text)
+    problem = _runtime.unfinished(output, sampling, is_json=True)
+    if problem is not None:
+        return _Answer(error=problem, text=output.text)
     try:
         parse_json(output.text)
         if constraint.check is not None:
@@ -284,17 +284,17 @@ def _line(record: Record, fingerprint: str, answer: _Answer) -> str:
 def _plan(args: argparse.Namespace) -> _Plan:
     constraint = build_constraint(args)
     schema = schema_text(constraint.schema)
-    fields = describe_fields(constraint.schema)
+    shape = outline(constraint.schema)
     prompt = args.prompt
     if prompt is None:
-        prompt = DEFAULT_PROMPT if fields else _PROMPT_WITHOUT_FIELDS
+        prompt = DEFAULT_PROMPT if shape else _PROMPT_WITHOUT_OUTLINE
     system = DEFAULT_SYSTEM if args.system is None else args.system
     identity = json.dumps([schema, args.extra_properties, system, prompt, args.model])
     return _Plan(
         constraint,
         system,
         Template(prompt),
-        {"schema": schema, "fields": fields},
+        {"schema": schema, "outline": shape},
         hashlib.sha256(identity.encode()).hexdigest()[:8],
     )
 

@@ -55,14 +55,14 @@ def run(args: argparse.Namespace) -> ExitCode:
         messages.insert(0, {"role": "system", "content": args.system})
     engine = _runtime.open_engine(args.model, constraint.spec)
 
-    result = engine.generate(messages, sampling_of(args), None if args.no_stream else write_text)
+    sampling = sampling_of(args)
+    result = engine.generate(messages, sampling, None if args.no_stream else write_text)
     write_text("\n" if not args.no_stream else result.text + "\n")
-    if result.finish_reason == "length":
-        raise CliError(
-            f"the output was cut off after {args.max_tokens} tokens, before it was complete; "
-            "raise --max-tokens",
-            ExitCode.FAILED,
-        )
+    problem = _runtime.unfinished(result, sampling, is_json=constraint.is_json)
+    if problem is not None:
+        kind, message = problem
+        hint = "; raise --max-tokens" if kind == "max_tokens" else ""
+        raise CliError(message + hint, ExitCode.FAILED)
     if constraint.check is not None:
         try:
             constraint.check(result.text)

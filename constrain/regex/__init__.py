@@ -8,6 +8,7 @@ formats of JSON Schema.  All give an int32 array, documented in `constrain.regex
 from __future__ import annotations
 
 from constrain.regex.ecma import compile_ecma
+from constrain.regex.formats import FORMATS, NARROWED, compile_format
 from constrain.regex.python_syntax import compile_python
 
-__all__ = ["compile_ecma", "compile_python"]
+__all__ = ["FORMATS", "NARROWED", "compile_ecma", "compile_format", "compile_python"]

@@ -8,10 +8,10 @@ the sets of ``\\w``, ``\\d`` and ``\\s`` of Python likewise (about 15 ms each).
 
 from __future__ import annotations
 
-import re
+import sys
 import unicodedata
 from array import array
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import lru_cache
 from itertools import groupby
 
@@ -80,29 +80,36 @@ def intersect(a: CharSet, b: CharSet) -> CharSet:
     return complement(union(complement(a), complement(b)))
 
 
-def _from_flags(flags: Iterable[bool]) -> CharSet:
-    flat: list[int] = []
-    at = 0
-    for flag, run in groupby(flags):
-        length = sum(1 for _ in run)
-        if flag:
-            flat += (at, at + length - 1)
-        at += length
-    return tuple(flat)
+# Planes 4 to 13 are unassigned; 15 and 16 are private, but for their last two code points.
+_SCANNED = ((0, 0x40000), (0xE0000, 0xE1000))
 
 
-def _every_code_point() -> str:
-    codes = array("I", range(MAX_CODE_POINT + 1)).tobytes()
-    native = "utf-32-le" if array("H", [1]).tobytes()[0] else "utf-32-be"
-    return codes.decode(native, "surrogatepass")
+def _runs(flags: Callable[[str], Iterable[Hashable]]) -> Iterator[tuple[Hashable, int, int]]:
+    """Runs of equal flags: flag, first and last code point, over what is scanned."""
+    for first, after in _SCANNED:
+        codes = array("I", range(first, after)).tobytes()
+        native = "utf-32-le" if sys.byteorder == "little" else "utf-32-be"
+        at = first
+        for flag, run in groupby(flags(codes.decode(native, "surrogatepass"))):
+            length = len(list(run))
+            yield flag, at, at + length - 1
+            at += length
 
 
 @lru_cache(maxsize=16)
 def from_python_class(escape: str, ascii_only: bool = False) -> CharSet:
     """What ``\\d``, ``\\w`` or ``\\s`` (`escape` is its letter) means to the module `re`."""
-    pattern = re.compile(f"\\{escape}+", re.ASCII if ascii_only else 0)
-    text = _every_code_point()
-    return from_pairs((m.start(), m.end() - 1) for m in pattern.finditer(text))
+    if ascii_only:
+        return {"d": DIGITS, "w": WORD, "s": (9, 13, 32, 32)}[escape]
+    if escape == "d":
+        return _scan(str.isdecimal)
+    if escape == "s":
+        return _scan(str.isspace)
+    return union(_scan(str.isalnum), (95, 95))
+
+
+def _scan(predicate: Callable[[str], bool]) -> CharSet:
+    return from_pairs((a, b) for flag, a, b in _runs(lambda text: map(predicate, text)) if flag)
 
 
 # The general categories by their long names; the short ones are the keys of _categories().
@@ -155,36 +162,17 @@ _CATEGORY_NAMES = {
 @lru_cache(maxsize=1)
 def _categories() -> dict[str, CharSet]:
     pairs: dict[str, list[tuple[int, int]]] = {}
-
-    def add(name: str, first: int, last: int) -> None:
-        pairs.setdefault(name, []).append((first, last))
-
-    at = 0
-    # Planes 4 to 13 are unassigned, 15 and 16 are private but for their last two code points.
-    scanned = ((0, 0x40000), (0xE0000, 0xE1000))
-    for first, after in scanned:
-        if first > at:
-            add("Cn", at, first - 1)
-        at = first
-        names = map(unicodedata.category, map(chr, range(first, after)))
-        for name, run in groupby(names):
-            length = sum(1 for _ in run)
-            add(name, at, at + length - 1)
-            at += length
-    add("Cn", at, 0xEFFFF)
-    for plane in (0xF0000, 0x100000):
-        add("Co", plane, plane + 0xFFFD)
-        add("Cn", plane + 0xFFFE, plane + 0xFFFF)
+    for name, first, last in _runs(lambda text: map(unicodedata.category, text)):
+        pairs.setdefault(str(name), []).append((first, last))
+    pairs["Cn"] += [(0x40000, 0xDFFFF), (0xE1000, 0xEFFFF), (0xFFFFE, 0xFFFFF)]
+    pairs["Cn"].append((0x10FFFE, 0x10FFFF))
+    pairs["Co"] += [(0xF0000, 0xFFFFD), (0x100000, 0x10FFFD)]
     short = {name: from_pairs(p) for name, p in pairs.items()}
     result = dict(short)
     for major in "CLMNPSZ":
         result[major] = union(*(s for name, s in short.items() if name[0] == major))
     result["LC"] = union(short["Lu"], short["Ll"], short["Lt"])
     return result
-
-
-def _scan(predicate: str) -> CharSet:
-    return _from_flags(map(getattr(str, predicate), _every_code_point()))
 
 
 @lru_cache(maxsize=256)
@@ -207,10 +195,10 @@ def property_set(name: str) -> CharSet | None:
     if name == "Assigned":
         return complement(_categories()["Cn"])
     if name in ("Lowercase", "Lower"):
-        return _scan("islower")
+        return _scan(str.islower)
     if name in ("Uppercase", "Upper"):
         # A titlecase letter is cased, but neither upper nor lower case.
-        return _scan("isupper")
+        return _scan(str.isupper)
     return _categories().get(_CATEGORY_NAMES.get(name, name))
 
 
@@ -233,7 +221,7 @@ def _case_tables() -> tuple[dict[int, int], dict[int, list[int]], dict[int, tupl
         }
     lower: dict[int, int] = {}
     upper: dict[int, list[int]] = {}
-    for c, low in enumerate(map(_sre.unicode_tolower, range(MAX_CODE_POINT + 1))):
+    for c, low in enumerate(map(_sre.unicode_tolower, range(_SCANNED[0][1]))):
         if c != low:
             lower[c] = low
             upper.setdefault(low, []).append(c)
@@ -256,9 +244,11 @@ def fold_case(chars: CharSet, ascii_only: bool = False) -> CharSet:
     # Only cased code points change; large sets need not be walked.
     cased = [*lower, *upper, *extra]
     for first, last in list(pairs):
-        inside = range(first, last + 1) if last - first < 128 else [
-            c for c in cased if first <= c <= last
-        ]
+        inside = (
+            range(first, last + 1)
+            if last - first < 128
+            else [c for c in cased if first <= c <= last]
+        )
         lowered.update(lower.get(c, c) for c in inside)
     for c in list(lowered):
         lowered.update(extra.get(c, ()))

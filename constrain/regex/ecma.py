@@ -36,7 +36,7 @@ from constrain.regex.charsets import (
 )
 from constrain.regex.program import MAX_NESTING, MAX_REPEAT, ProgramBuilder
 
-__all__ = ["compile_ecma"]
+__all__ = ["compile_ecma", "ecma_node"]
 
 _DOT = complement(ECMA_LINE_TERMINATORS)
 _CLASS_ESCAPES: dict[str, CharSet] = {
@@ -76,11 +76,11 @@ class _Group:
 
 
 class _Parser:
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, build: ProgramBuilder | None = None) -> None:
         self.pattern = pattern
         self.at = 0
         self.flags = ""
-        self.build = ProgramBuilder()
+        self.build = build or ProgramBuilder()
         # A group that stands alone in a branch gives that branch its alternatives.
         self.alternatives: dict[int, list[list[int]]] = {}
         self.anchored: set[int] = set()  # nodes that match at the start of the text only
@@ -108,7 +108,16 @@ class _Parser:
 
     # The whole pattern.
 
-    def parse(self) -> array[int]:
+    def node(self) -> int:
+        """The pattern as a node, matching where it stands."""
+        return self.build.alt([self.build.seq(items) for items in self.parse()])
+
+    def program(self) -> array[int]:
+        """The pattern as a program that searches for it."""
+        return self.finish(self.parse())
+
+    def parse(self) -> list[list[int]]:
+        """The nodes of each alternative."""
         pattern = self.pattern
         size = len(pattern)
         build_char = self.build.char
@@ -174,7 +183,7 @@ class _Parser:
         if stack:
             raise self.error("missing ), unterminated group", stack[-1].position)
         branches.append(items)
-        return self.finish(branches)
+        return branches
 
     def finish(self, branches: list[list[int]]) -> array[int]:
         """Searching: a branch that begins with ``^`` or ends with ``$`` needs no margin there."""
@@ -427,11 +436,7 @@ class _Parser:
                 break
             begin = self.at
             first = self.class_item()
-            if (
-                self.at + 1 < size
-                and pattern[self.at] == "-"
-                and pattern[self.at + 1] != "]"
-            ):
+            if self.at + 1 < size and pattern[self.at] == "-" and pattern[self.at + 1] != "]":
                 self.at += 1
                 last = self.class_item()
                 if isinstance(first, int) and isinstance(last, int):
@@ -465,7 +470,12 @@ class _Parser:
 
 @lru_cache(maxsize=4096)
 def _compile(pattern: str) -> array[int]:
-    return _Parser(pattern).parse()
+    return _Parser(pattern).program()
+
+
+def ecma_node(pattern: str, build: ProgramBuilder) -> int:
+    """A node of `build` for a pattern that matches where it stands, rather than anywhere."""
+    return _Parser(pattern, build).node()
 
 
 def compile_ecma(pattern: str) -> array[int]:

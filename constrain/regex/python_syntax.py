@@ -156,8 +156,11 @@ class _Translator:
             return build.boundary(word, negative=name == "AT_NON_BOUNDARY")
         raise self.unsupported(name.lower())
 
-    def behind(self, tree: Sequence[Any], flags: int, negative: bool) -> int:
+    def behind(self, tree: Any, flags: int, negative: bool) -> int:
         """Lookbehind for one code point, or for the start of the text."""
+        narrowest, widest = tree.getwidth()
+        if narrowest != widest:
+            raise re.error("look-behind requires fixed-width pattern")
         branches = [tree]
         if len(tree) == 1 and str(tree[0][0]) == "BRANCH":
             branches = tree[0][1][1]
@@ -206,8 +209,11 @@ def _compile(pattern: str, flags: int) -> array[int]:
     except re.error as error:
         raise RegexError(error.msg, pattern=pattern, position=error.pos) from error
     except (OverflowError, RecursionError) as error:
-        limit = "nesting" if isinstance(error, RecursionError) else "repeat"
-        raise LimitExceededError(f"regular expression: {limit} too large", limit=limit) from error
+        deep = isinstance(error, RecursionError)
+        raise LimitExceededError(
+            f"regular expression: {'nesting too deep' if deep else 'a repeat is too long'}",
+            limit="nesting" if deep else "repeat",
+        ) from error
     return translator.build.finish(root)
 
 
@@ -233,5 +239,7 @@ def compile_python(pattern: str, flags: int = 0) -> array[int]:
     (backreference, atomic group, long lookbehind, ...) and LimitExceededError (nesting).
     """
     if int(flags) & ~int(_LOCAL_FLAGS):
-        raise UnsupportedError("flags other than I, M, S, X and A are not supported", feature="flags")
+        raise UnsupportedError(
+            "flags other than I, M, S, X and A are not supported", feature="flags"
+        )
     return _compile(pattern, int(flags))

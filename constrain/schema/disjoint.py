@@ -50,7 +50,10 @@ def are_disjoint(t: Translator, schemas: list, context: Context, place: int) -> 
     for schema in schemas:
         if type(schema) is not dict:
             return False
-        signatures.append(_signature(t, schema, context, place))
+        signature = _signature(t, schema, context, place)
+        if signature.types == _ALL and signature.values is None:
+            return False  # admits something of every type, and so do the others of some type
+        signatures.append(signature)
     if sum(len(s.types) for s in signatures) == len(
         frozenset().union(*(s.types for s in signatures))
     ):

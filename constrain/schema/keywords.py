@@ -17,6 +17,7 @@ from constrain.schema.checks import count, schema_map, schemas_of, strings_of
 from constrain.schema.context import OPEN
 from constrain.schema.dialects import Dialect
 from constrain.schema.disjoint import are_disjoint
+from constrain.schema.regexes import narrowed_format
 from constrain.schema.sources import has_key
 
 if TYPE_CHECKING:
@@ -184,8 +185,11 @@ def _format(t: Translator, frame: Frame, value: object) -> None:
     node = t.format(value, frame.place)
     if node is None:
         t.note(frame, "format", "unknown", f"{value!r} is not enforced")
-    else:
-        frame.out.append(node)
+        return
+    frame.out.append(node)
+    narrowing = narrowed_format(value)
+    if narrowing is not None:
+        t.note(frame, "format", "narrowed", f"{value!r}: {narrowing}")
 
 
 # -- in place ----------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from functools import lru_cache
 
-__all__ = ["named_format", "pattern"]
+__all__ = ["named_format", "narrowed_format", "pattern"]
 
 
 @lru_cache(maxsize=1024)
@@ -22,3 +22,10 @@ def named_format(name: str) -> array | None:
     from constrain.regex import compile_format
 
     return compile_format(name)
+
+
+def narrowed_format(name: str) -> str | None:
+    """What of a known format is never generated although it is valid, or None."""
+    from constrain.regex import NARROWED
+
+    return NARROWED.get(name)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -139,7 +140,7 @@ def text_case(case: dict[str, Any]) -> Iterator[Outcome]:
         variants.append({"whitespace": "any", "numbers": "any"})
     for options in variants:
         for vocabulary in (vocabularies.byte_vocabulary(), vocabularies.small_vocabulary()):
-            subject = Subject(lambda options=options: specification(case, **options), vocabulary)
+            subject = Subject(partial(specification, case, **options), vocabulary)
             yield from _texts(case, item, subject, vocabulary)
 
 
@@ -187,10 +188,11 @@ def _compile(case: dict[str, Any], vocabulary: TestVocabulary) -> Any:
     import constrain
 
     given = case["input"]["constraint"]
-    if "regex" in given:
-        spec = constrain.Regex(given["regex"])
-    else:
-        spec = constrain.JsonSchema(given["schema"], **given.get("options", {}))
+    spec: Any = (
+        constrain.Regex(given["regex"])
+        if "regex" in given
+        else constrain.JsonSchema(given["schema"], **given.get("options", {}))
+    )
     return constrain.compile(spec, vocabulary.vocabulary)
 
 

@@ -17,7 +17,7 @@ from tests.reference import data, vocabularies
 from tests.reference.drive import ContractError, judge, new_row, random_tokens, tokens_by_bytes
 from tests.reference.vocabularies import TestVocabulary
 
-EXACT = {"whitespace": "any", "numbers": "any", "formats": "ignore"}
+EXACT: dict[str, Any] = {"whitespace": "any", "numbers": "any", "formats": "ignore"}
 """Options under which the accepted texts are exactly the valid ones."""
 
 
@@ -183,7 +183,7 @@ def maskbench_schema(
     def build() -> Any:
         import constrain
 
-        return constrain.JsonSchema(bench.schema, numbers="any", **options)
+        return constrain.JsonSchema(bench.schema, **{"numbers": "any", **options})
 
     subject = Subject(build, vocabulary)
     for index, text, valid in bench.texts():

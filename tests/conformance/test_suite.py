@@ -7,6 +7,7 @@ allowed token by token, with the end of sequence after it, exactly where it is v
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ def _files() -> list[tuple[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def totals(request: pytest.FixtureRequest):  # type: ignore[no-untyped-def]
+def totals(request: pytest.FixtureRequest) -> Iterator[dict[str, list[Outcome]]]:
     """Collects the outcomes by draft, and reports them at the end."""
     found: dict[str, list[Outcome]] = {}
     yield found
@@ -32,10 +33,8 @@ def totals(request: pytest.FixtureRequest):  # type: ignore[no-untyped-def]
     lines.extend(summary(draft, outcomes) for draft, outcomes in found.items())
 
 
-@pytest.mark.parametrize(("draft", "file"), _files(), ids="/".join)
-def test_suite(
-    draft: str, file: str, shared_root: Path, totals: dict[str, list[Outcome]]
-) -> None:
+@pytest.mark.parametrize(("draft", "file"), _files(), ids=lambda part: part)
+def test_suite(draft: str, file: str, shared_root: Path, totals: dict[str, list[Outcome]]) -> None:
     outcomes = runners.suite_file(shared_root, draft, file)
     assert outcomes
     totals.setdefault(draft, []).extend(outcomes)

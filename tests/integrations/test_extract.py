@@ -51,7 +51,15 @@ class FakeEngine:
         on_tokens(3)
         text = json.dumps({"word": prompt.split()[-1].strip('{}"')}, ensure_ascii=False)
         if "ENDLESS" in prompt:
-            return SimpleNamespace(text=text[:-3], token_ids=[1] * 3, finish_reason="length")
+            return SimpleNamespace(
+                text=text[:-3], token_ids=[1] * 3, finish_reason="length", is_complete=False
+            )
+        if "NOWHERE" in prompt:
+            return SimpleNamespace(text="{", token_ids=[1], finish_reason="dead_end")
+        if "JUST" in prompt:
+            return SimpleNamespace(
+                text=text, token_ids=[1] * 512, finish_reason="length", is_complete=True
+            )
         if "INVALID" in prompt:
             text = '{"word": '
         if "BIG" in prompt:
@@ -101,12 +109,12 @@ def test_jsonl_to_standard_output(engine, capfd):
     assert "2 of 2 records, 0 failed, 6 tokens" in captured.err
 
 
-def test_default_prompt_lists_the_fields_and_the_record(engine):
+def test_default_prompt_shows_the_record_and_the_shape(engine):
     write_records("in.jsonl", [{"text": "red"}])
     assert extract("in.jsonl", "-o", "out.jsonl") == 0
     (prompt,) = engine.batches[0]
-    assert '- word: the word\n- kind: one of "a", "b"' in prompt
-    assert prompt.endswith('Record:\n{"text": "red"}')
+    assert prompt.startswith('Record:\n{"text": "red"}\n')
+    assert '"word": string,  // the word\n  "kind": "a" | "b",' in prompt
     assert engine.systems[0]
 
 
@@ -140,11 +148,13 @@ def test_failing_records_are_written_and_do_not_stop_the_run(engine):
         b'{"text": "ENDLESS words"}\n'
         b'{"text": "INVALID"}\n'
         b'{"text": "a", "text": "b"}\n'
+        b'{"text": "NOWHERE"}\n'
+        b'{"text": "JUST in time"}\n'
         b'{"text": "BIG number"}'
     )
     assert extract("in.jsonl", "-o", "out.jsonl", "--prompt", "{text}") == 1
     lines = lines_of("out.jsonl")
-    assert [line["record"] for line in lines] == list(range(1, 11))
+    assert [line["record"] for line in lines] == list(range(1, 13))
     errors = [line.get("error", {}) for line in lines]
     assert [error.get("kind") for error in errors] == [
         None,
@@ -156,6 +166,8 @@ def test_failing_records_are_written_and_do_not_stop_the_run(engine):
         "max_tokens",
         "validation",
         "record",
+        "dead_end",
+        None,
         None,
     ]
     assert errors[1]["message"] == "line 2: a record must be a JSON object, not an array"
@@ -163,7 +175,9 @@ def test_failing_records_are_written_and_do_not_stop_the_run(engine):
     assert errors[3]["message"] == "line 5: byte 0xe9 at byte offset 53 is not UTF-8"
     assert "the prompt names the field 'text'" in errors[4]["message"]
     assert errors[5]["message"] == "RuntimeError: the prompt is too long"
-    assert "512 tokens" in errors[6]["message"]
+    assert errors[6]["message"] == (
+        "the output was cut off after 3 tokens, where the model's context is full"
+    )
     assert lines[6]["text"] == '{"word": "word'
     assert all(("data" in line) != ("error" in line) for line in lines)
     assert '"data": {"word": 1e999}}' in Path("out.jsonl").read_text()

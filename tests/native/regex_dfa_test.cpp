@@ -55,7 +55,7 @@ int main() {
           state = dfa->step(state, code_point);
           if (command == 'T') describe();
         }
-        if (command == 'A') out = dfa->accepting(state) ? "1" : "0";
+        if (command == 'A') out += dfa->accepting(state) ? '1' : '0';
         std::cout << out << "\n";
       } else {
         std::cout << "error unknown command\n";

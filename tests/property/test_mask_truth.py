@@ -25,7 +25,7 @@ from tests.reference.vocabularies import byte_vocabulary as bytes_only
 from tests.reference.walks import Lexicon, Walker, Words
 
 SCHEMAS = 100
-OPTIONS = [{}, {"numbers": "any", "whitespace": "any"}]
+OPTIONS: list[dict[str, Any]] = [{}, {"numbers": "any", "whitespace": "any"}]
 
 
 def compiled_schemas(
@@ -61,7 +61,12 @@ def check_state(matcher: Any, vocabulary: TestVocabulary, row: Any, where: str) 
 
 
 def check_bytes(
-    matcher: Any, spec: Any, text: bytes, vocabulary: TestVocabulary, row: Any, where: str,
+    matcher: Any,
+    spec: Any,
+    text: bytes,
+    vocabulary: TestVocabulary,
+    row: Any,
+    where: str,
     rng: random.Random,
 ) -> None:
     """Compare a sample of the mask with a matcher over single bytes at the same text."""
@@ -100,9 +105,7 @@ def test_masks_of_real_schemas(
     assert checked == SCHEMAS
 
 
-def test_masks_with_a_small_vocabulary(
-    shared_root: Path, small_vocabulary: TestVocabulary
-) -> None:
+def test_masks_with_a_small_vocabulary(shared_root: Path, small_vocabulary: TestVocabulary) -> None:
     lexicon = Lexicon(small_vocabulary)
     checked = 0
     for label, schema, compiled, options in compiled_schemas(shared_root, small_vocabulary, 150, 3):
@@ -121,9 +124,7 @@ def test_masks_with_a_small_vocabulary(
 def compile_or_none(schema: Any, vocabulary: TestVocabulary, **options: Any) -> Any:
     """The compiled schema; None where nothing satisfies it."""
     try:
-        return constrain.compile(
-            constrain.JsonSchema(schema, **options), vocabulary.vocabulary
-        )
+        return constrain.compile(constrain.JsonSchema(schema, **options), vocabulary.vocabulary)
     except constrain.UnsatisfiableError:
         return None
 

@@ -63,7 +63,9 @@ def _nodes(context: bool) -> st.SearchStrategy[Node]:
             options.append(st.tuples(st.just("look"), inner, st.booleans()))
         return st.one_of(options)
 
-    return st.recursive(st.one_of(_single, _single, _zero) if context else _single, extend, max_leaves=10)
+    return st.recursive(
+        st.one_of(_single, _single, _zero) if context else _single, extend, max_leaves=10
+    )
 
 
 def _check_trace(
@@ -86,7 +88,7 @@ def _check_trace(
             assert verdict.distance <= later.index(True)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(_nodes(True), few_texts)
 def test_ecma_agrees_with_the_reference(tree: Node, samples: list[str]) -> None:
     automaton = runner()
@@ -97,7 +99,7 @@ def test_ecma_agrees_with_the_reference(tree: Node, samples: list[str]) -> None:
         _check_trace(automaton, text, accepts, automaton.trace(text))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(_nodes(True), few_texts)
 def test_python_agrees_with_the_reference(tree: Node, samples: list[str]) -> None:
     pattern = render(tree)
@@ -124,7 +126,7 @@ def test_python_agrees_with_re(tree: Node, samples: list[str], flags: int) -> No
         assert automaton.accepts(text) == (compiled.fullmatch(text) is not None), (pattern, text)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(_nodes(False), few_texts)
 def test_python_agrees_with_interegular(tree: Node, samples: list[str]) -> None:
     # It knows ASCII classes only.
@@ -140,7 +142,7 @@ def test_python_agrees_with_interegular(tree: Node, samples: list[str]) -> None:
         assert automaton.accepts(text) == other.accepts(text), (pattern, text)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(_nodes(True))
 def test_distance_is_the_shortest_continuation(tree: Node) -> None:
     automaton = runner()
@@ -150,9 +152,7 @@ def test_distance_is_the_shortest_continuation(tree: Node) -> None:
         (
             size
             for size in range(3)
-            if any(
-                search(tree, "".join(text), "ecma") for text in product(_ALPHABET, repeat=size)
-            )
+            if any(search(tree, "".join(text), "ecma") for text in product(_ALPHABET, repeat=size))
         ),
         None,
     )

@@ -60,10 +60,15 @@ def judge(
     `bitmask` is scratch of shape [1, words]. Raises ContractError where the matcher disagrees with
     its own masks.
     """
+    import constrain
+
     matcher = compiled.matcher()
     row = np.asarray(bitmask)[0]
     for position, token in enumerate(tokens):
-        matcher.fill_bitmask(bitmask, 0)
+        try:
+            matcher.fill_bitmask(bitmask, 0)
+        except constrain.UnsatisfiableError as error:
+            raise ContractError(f"a dead end before token {position}: {error}") from error
         if not bit(row, token):
             if matcher.try_advance(token):
                 raise ContractError(f"token {token} at {position}: masked, yet advance took it")

@@ -5,7 +5,7 @@ A formula is a nested tuple: ``("true",)``, ``("false",)``, ``("int",)``, ``("le
 ``("not", f)``, ``("and", (f, ...))``, ``("or", (f, ...))``, ``("one", (f, ...))``; values are decimal
 texts.  Membership is exact.  Whether a formula holds everywhere, or only of integers, is decided on
 a grid of sample values (``SAMPLES``), which is right for constants that are multiples of 1/4 of
-absolute value at most 60 and small divisors; keep formulas within that.
+absolute value at most 50 and small divisors; keep formulas within that.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import itertools
 import re
 from collections.abc import Iterator
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache
 
 Formula = tuple
 
 NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
-# Multiples of 1/40 within +-130, and points beside them that are multiples of nothing.
+# Multiples of 1/40 within +-61, and points beside them that are multiples of nothing.
 SAMPLES = [
-    Fraction(k, 40) + shift for k in range(-5200, 5201) for shift in (0, Fraction(137, 1_000_000))
+    Fraction(k, 40) + shift for k in range(-2440, 2441) for shift in (0, Fraction(137, 1_000_000))
 ]
 
 
@@ -39,7 +39,7 @@ def is_lexical_integer(text: str) -> bool:
     return re.fullmatch(r"-?[0-9]+", text) is not None
 
 
-@lru_cache(maxsize=None)
+@cache
 def _fraction(text: str) -> Fraction:
     value = value_of(text)
     if value is None:
@@ -87,7 +87,7 @@ def text_in(formula: Formula, text: str) -> bool:
     return value is not None and holds(formula, value, is_lexical_integer(text))
 
 
-@lru_cache(maxsize=None)
+@cache
 def policy(formula: Formula, plain: bool) -> str:
     """What may be written: "free", "decimal" (no exponent) or "integer" (no fraction either)."""
     if not plain:
@@ -111,7 +111,7 @@ def spelling_allowed(text: str, mode: str) -> bool:
     return mode == "decimal" or ("." not in text and text != "-0")
 
 
-@lru_cache(maxsize=None)
+@cache
 def texts(alphabet: str, length: int) -> tuple[tuple[str, Fraction], ...]:
     """All JSON numbers over an alphabet of at most `length` characters, with their values."""
 

@@ -43,7 +43,7 @@ _CLAMP = 5_000
 # dialect of `patternProperties` as `additionalProperties` and `unevaluatedProperties` see it.
 _ECMA_RE = SimpleNamespace(search=lambda pattern, text, flags=0: ecma.search(pattern, text) or None)
 for _module in (_keywords, _utils, _legacy_keywords):
-    _module.re = _ECMA_RE  # type: ignore[attr-defined]
+    _module.re = _ECMA_RE
 
 
 class NotJsonError(ValueError):
@@ -233,7 +233,7 @@ class Oracle:
 
         self._validator = cls(
             exact(schema),
-            registry=Registry(retrieve=retrieve),
+            registry=Registry(retrieve=retrieve),  # type: ignore[call-arg]
             format_checker=jsonschema.FormatChecker() if check_formats else None,
         )
 

@@ -15,7 +15,7 @@ import os
 from base64 import b64decode
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,7 @@ class TestVocabulary:
     tokens: Tokens
     eos_ids: list[int]
     encode: Callable[[str], list[int]]
+    path: Path | None = None  # of its tokenizer.json, where it has one
 
     def text(self, ids: list[int]) -> bytes:
         """The bytes that `ids` spell; ids without text are the end of sequence."""
@@ -80,14 +81,29 @@ def byte_vocabulary() -> TestVocabulary:
 
 
 _SMALL = [
-    *('{"', '":', '": ', '","', '", "', '"}', '"]', '[{', '}]', '}}', "[[", "]]", '["', "{}", "[]"),
+    *('{"', '":', '": ', '","', '", "', '"}', '"]', "[{", "}]", "}}", "[[", "]]", '["', "{}", "[]"),
     *(',"', ', "', '": "', '":"', '":{', '":[', "},{", '}, {"', '"},"', "],", ":[", ": [", '""'),
     *("true", "false", "null", "tru", "rue", "ull", "nul", "alse", "tru\\", '"true', "null,"),
     *("10", "12", "100", "00", "0.", ".5", "-1", "e1", "E+", "e-", "1e", "1.0", "3.14", "0,", "2]"),
     *("  ", "    ", "\n", "\n\n", "\n  ", "\t", " {", " [", ' "', "{ ", "[ ", " }", " ]", ": {"),
     *("\\n", "\\\\", '\\"', "\\u", "\\u00", "u00e9", "\\ud83d", "\\ude00", "de00", "\\/", '\\""'),
     *("a", "b", "c", "ab", "ba", "abc", "aa", "aaaa", "aaaaaaaa", "name", "kind", "id", "xyz", "é"),
-    *("😀", "ü", "日本", " the", "the ", "a,b", "a}b", 'a"', 'b"', 'ab"', 'a":', 'b":', 'c":1', '1}'),
+    *(
+        "😀",
+        "ü",
+        "日本",
+        " the",
+        "the ",
+        "a,b",
+        "a}b",
+        'a"',
+        'b"',
+        'ab"',
+        'a":',
+        'b":',
+        'c":1',
+        "1}",
+    ),
     *('a","b', '"a":', '"b":', '"a":1', '"b":2,', '{"a":', '{"a":1}', '{"b":', '"c"', '["a","b"]'),
 ]
 
@@ -148,7 +164,7 @@ def _tokenizer_json(name: str, path: Path, eos: list[str]) -> TestVocabulary:
     def encode(text: str) -> list[int]:
         return list(tokenizer.encode(text, add_special_tokens=False).ids)
 
-    return TestVocabulary(name, vocabulary, tokens, eos_ids, encode)
+    return TestVocabulary(name, vocabulary, tokens, eos_ids, encode, path)
 
 
 def _package_file(package: str, *parts: str) -> Path:
@@ -258,7 +274,7 @@ def folders() -> dict[str, Path]:
     return found
 
 
-@lru_cache(maxsize=None)
+@cache
 def load(name: str) -> TestVocabulary:
     """The vocabulary called `name`: a packaged one, or a folder of CONSTRAIN_TOKENIZERS.
 

@@ -14,6 +14,7 @@ import pytest
 from constrain.cli import _runtime
 from constrain.cli._errors import CliError
 from constrain.cli._json import JsonInputError, decode_utf8, parse_json, tidy_json
+from constrain.cli._outline import outline
 from constrain.cli._template import Template, TemplateFieldError
 from constrain.cli.main import main
 
@@ -30,6 +31,7 @@ class FakeEngine:
     def __init__(self, pieces: list[str], finish_reason: str = "stop") -> None:
         self.pieces = pieces
         self.finish_reason = finish_reason
+        self.is_complete = False
         self.messages: list[dict[str, str]] = []
         self.sampling: _runtime.Sampling | None = None
 
@@ -40,7 +42,10 @@ class FakeEngine:
             if on_text is not None:
                 on_text(piece)
         return SimpleNamespace(
-            text="".join(self.pieces), token_ids=[1, 2], finish_reason=self.finish_reason
+            text="".join(self.pieces),
+            token_ids=[1] * sampling.max_tokens,
+            finish_reason=self.finish_reason,
+            is_complete=self.is_complete,
         )
 
 
@@ -118,7 +123,21 @@ def test_generate_cut_off_is_exit_1(engine, schema_file, capfd):
     engine.finish_reason = "length"
     assert main(["generate", "Who?", "--schema", schema_file, "--max-tokens", "5"]) == 1
     captured = capfd.readouterr()
-    assert "cut off after 5 tokens" in captured.err
+    assert captured.err == (
+        "constrain: error: the output was cut off after 5 tokens; raise --max-tokens\n"
+    )
+    # The last token that was allowed has closed the object: nothing is missing.
+    engine.is_complete = True
+    assert main(["generate", "Who?", "--schema", schema_file, "--max-tokens", "5"]) == 0
+    # A text that matches already might have gone on.
+    engine.pieces = ["yes"]
+    assert main(["generate", "Who?", "--regex", "yes(ss)?", "--max-tokens", "5"]) == 1
+
+
+def test_generate_at_a_dead_end_is_exit_1(engine, capfd):
+    engine.finish_reason = "dead_end"
+    assert main(["generate", "Who?", "--regex", "[a-z]+"]) == 1
+    assert "no token of the model continues the output" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("options", [["--regex", "[a-z]+"], ["--choice", "yes", "--choice", "no"]])
@@ -325,10 +344,32 @@ def test_decode_utf8_counts_from_the_start_of_the_file():
     assert decode_utf8(b"\xef\xbb\xbfa") == "a"
 
 
+def test_outline_shows_every_key():
+    schema = {
+        "properties": {
+            "kind": {"enum": ["a", 1, None], "description": "what it is"},
+            "when": {"$ref": "#/$defs/d~1t"},
+            "list": {"items": {"properties": {"x": {"type": ["string", "null"]}, "y": True}}},
+            "either": {"anyOf": [{"type": "string"}, {"const": 5}, {"type": "string"}]},
+            "self": {"$ref": "#"},
+        },
+        "$defs": {"d/t": {"type": "string", "description": "a day"}},
+    }
+    lines = outline(schema).splitlines()
+    assert lines[1] == '  "kind": "a" | 1 | null,  // what it is'
+    assert lines[2] == '  "when": string,  // a day'
+    assert lines[3] == '  "list": [{"x": string | null, "y": any}, ...],'
+    assert lines[4] == '  "either": string | 5,'
+    assert lines[5].startswith('  "self": {"kind": ')
+    assert outline(True) == ""
+    assert outline({"$ref": "#/nowhere"}) == ""
+    assert outline({"enum": list(range(20))}).endswith("11 | ...")
+
+
 def test_template():
     record = {"a": "x", "b": {"c": [1, "é"]}, "schema": "mine"}
-    extras = {"schema": "theirs", "fields": "- f"}
-    text = Template("{a} {b.c} {{a}} {schema} {fields} {record}").render(record, extras)
+    extras = {"schema": "theirs", "outline": "- f"}
+    text = Template("{a} {b.c} {{a}} {schema} {outline} {record}").render(record, extras)
     assert text == 'x [1, "é"] {a} mine - f ' + json.dumps(record, ensure_ascii=False)
     assert Template("{record}").render("plain {text}", extras) == "plain {text}"
     assert Template("{a.__class__}").fields == ["a.__class__"]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
-import constrain
 import numpy as np
 import pytest
+
+import constrain
 
 torch = pytest.importorskip("torch")
 

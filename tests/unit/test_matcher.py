@@ -6,9 +6,10 @@ import subprocess
 import sys
 import threading
 
-import constrain
 import numpy as np
 import pytest
+
+import constrain
 
 EOS = 300
 BYTES = [bytes([i]) for i in range(256)]
@@ -258,9 +259,13 @@ def test_states_are_dropped_and_replayed_within_the_bound():
 
 def test_a_bound_too_small_for_one_sequence_is_an_error():
     matcher = compiled("[a-z]{1,5000}", max_memory=40_000).matcher()
-    with pytest.raises(constrain.LimitExceededError) as caught:
+
+    def run() -> None:
         for _ in range(4000):
             matcher.advance(97)
+
+    with pytest.raises(constrain.LimitExceededError) as caught:
+        run()
     assert caught.value.limit == "max_memory"
     matcher.reset()
     assert allowed(matcher) == set(range(97, 123)) | {256, 257, 259}

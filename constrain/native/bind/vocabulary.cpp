@@ -68,6 +68,18 @@ void bind_vocabulary(nb::module_& m) {
                      return v.core->shard().bytes();
                    },
                    "Bytes of lexical automata and tables that are held now.")
+      .def_prop_ro("counters",
+                   [](const BoundVocabulary& v) {
+                     const Guard guard(v.core->shard().mutex());
+                     Shard& shard = v.core->shard();
+                     nb::dict result;
+                     result["tables"] = shard.tables().count();
+                     result["tables_built"] = shard.tables().built();
+                     result["lexical_steps"] = shard.tables().steps();
+                     result["machine_steps"] = shard.filler().steps();
+                     return result;
+                   },
+                   "What mask filling did so far, for benchmarks: tables held and built, steps.")
       .def("set_max_memory",
            [](BoundVocabulary& v, size_t limit) {
              const Guard guard(v.core->shard().mutex());

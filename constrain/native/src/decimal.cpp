@@ -131,7 +131,10 @@ std::string Decimal::to_string() const {
       out.push_back('.');
       out.append(digits_, 1);
     }
-    if (magnitude() != 1) out += "e" + std::to_string(magnitude() - 1);
+    if (magnitude() != 1) {
+      out.push_back('e');
+      out += std::to_string(magnitude() - 1);
+    }
     return out;
   }
   if (exponent_ >= 0) {

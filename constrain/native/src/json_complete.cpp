@@ -34,6 +34,26 @@ bool JsonMachine::feed(Config& c, std::string_view text, std::string& out) {
   return true;
 }
 
+// At the start of a key of a general object: a key that some part of the formula still asks for.
+bool JsonMachine::feed_wanted_key(Config& c, std::string& out) {
+  const StackNode n = node(c.w[1]);
+  std::vector<TextId> wanted;
+  theory_.for_each_atom(n.a, [&](Formula a) {
+    const FormulaNode f = theory_[a];
+    if (f.op == Fop::kHas) wanted.push_back(f.a);
+    if (f.op != Fop::kTable) return;
+    const ObjectTable& t = theory_.table(f.a);
+    for (uint32_t i = 0; i < t.names.size(); ++i)
+      if (t.required[i] && !theory_.bit(f.b, i)) wanted.push_back(t.names[i]);
+  });
+  for (const TextId key : wanted) {
+    std::string spelled;
+    append_json(spelled, pool_.text_code_points(key));
+    if (feed(c, spelled + "\"", out)) return true;
+  }
+  return false;
+}
+
 // Greedy: closes what can be closed and prefers short values.  Where containers nest without a
 // short way out in that order, another order of preference is tried.
 bool JsonMachine::complete(const Config& start, std::string& out, size_t limit) {
@@ -119,6 +139,7 @@ bool JsonMachine::shortest_value(Config& c, std::string& out, size_t limit, int 
             spelled.clear();
           }
         }
+        if (mode(c) == Mode::kGeneralKey && c.w[6] == 0 && feed_wanted_key(c, out)) break;
         LexId language = mode(c) == Mode::kFastKey ? c.w[3] : c.w[2];
         if (mode(c) == Mode::kFastKey)
           language = pool_.both(language, pool_.negate(pool_.strings(c.w[7])));

@@ -234,7 +234,11 @@ bool JsonMachine::step_string(Config& c, uint8_t byte) {
   if (s == LexStep::kDead) return false;
   if (s == LexStep::kInside) {
     c.w[4] = cursor.decoder;
-    if (code_point == LexicalPool::kNone) return pool_.admits(c.w[2], cursor.decoder);
+    if (code_point == LexicalPool::kNone) {
+      if (!pool_.admits(c.w[2], cursor.decoder)) return false;
+      c.w[2] = pool_.drop_sets(c.w[2], cursor.decoder);
+      return true;
+    }
     c.w[2] = pool_.advance(c.w[2], code_point);
     c.w[3] = pool_.advance_list(c.w[3], code_point);
     c.w[5] = pool_.text_append(c.w[5], code_point);

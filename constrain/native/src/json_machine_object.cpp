@@ -113,6 +113,13 @@ bool JsonMachine::name_admitted(const ObjectTable& t, const StackNode& n, uint32
   return false;
 }
 
+bool JsonMachine::name_begins(const ObjectTable& t, uint32_t trie_node, uint32_t decoder) const {
+  const auto& at = t.trie[trie_node];
+  for (uint32_t k = at.first_child; k < at.first_child + at.children; ++k)
+    if (LexicalPool::can_become(decoder, t.trie[k].code_point)) return true;
+  return false;
+}
+
 bool JsonMachine::step_fast_key(Config& c, uint8_t byte) {
   StackNode n = node(c.w[1]);
   ObjectTable& t = theory_.table(n.a);
@@ -122,6 +129,9 @@ bool JsonMachine::step_fast_key(Config& c, uint8_t byte) {
   if (s == LexStep::kDead) return false;
   if (s == LexStep::kInside) {
     if (code_point == LexicalPool::kNone) {
+      // Most characters begin no name: from here on the key is like any other one.
+      if (c.w[2] != kNoName && !name_begins(t, c.w[2], c.w[5])) c.w[2] = kNoName;
+      if (c.w[7] != StringSets::kEmpty && !pool_.can_begin(c.w[7], c.w[5])) c.w[7] = 0;
       return (c.w[3] != LexicalPool::kNothing && pool_.admits(c.w[3], c.w[5])) ||
              (c.w[2] != kNoName && name_admitted(t, n, c.w[2], c.w[5], required));
     }
@@ -181,7 +191,12 @@ bool JsonMachine::step_general_key(Config& c, uint8_t byte) {
   const LexStep s = LexicalPool::decode(c.w[5], byte, code_point);
   if (s == LexStep::kDead) return false;
   if (s == LexStep::kInside) {
-    if (code_point == LexicalPool::kNone) return pool_.admits(c.w[2], c.w[5]);
+    if (code_point == LexicalPool::kNone) {
+      if (!pool_.admits(c.w[2], c.w[5])) return false;
+      c.w[2] = pool_.drop_sets(c.w[2], c.w[5]);
+      if (c.w[7] != StringSets::kEmpty && !pool_.can_begin(c.w[7], c.w[5])) c.w[7] = 0;
+      return true;
+    }
     c.w[2] = pool_.advance(c.w[2], code_point);
     c.w[3] = pool_.advance_list(c.w[3], code_point);
     c.w[6] = pool_.text_append(c.w[6], code_point);

@@ -123,6 +123,23 @@ bool LexicalPool::can_become(uint32_t decoder, uint32_t code_point) {
   return false;
 }
 
+bool LexicalPool::can_begin(StringSet set, uint32_t decoder) const {
+  Range ranges[3];
+  const size_t n = reachable(decoder, ranges);
+  const auto kids = sets_.children(set);
+  for (size_t i = 0; i < n; ++i) {
+    const auto it = std::lower_bound(kids.begin(), kids.end(), ranges[i].low,
+                                     [](const auto& e, uint32_t c) { return e.first < c; });
+    if (it != kids.end() && it->first <= ranges[i].high) return true;
+  }
+  return false;
+}
+
+LexId LexicalPool::drop_sets(LexId goal, uint32_t decoder) {
+  if (!nodes_[goal].has_sets || can_begin(union_of_sets(goal), decoder)) return goal;
+  return without_sets(goal);
+}
+
 uint32_t LexicalPool::outcome(uint32_t tracked) {
   if (tracked == 0) return 0;
   std::vector<uint32_t> bits = lists_.copy(tracked);
@@ -149,8 +166,17 @@ LexStep LexicalPool::step(LexCursor& cursor, uint8_t b, uint32_t& outcome_id) {
       outcome_id = outcome(cursor.tracked);
       return s;
     }
-    if (code_point == kNone)
-      return admits(cursor.goal, cursor.decoder) ? LexStep::kInside : LexStep::kDead;
+    if (code_point == kNone) {
+      if (!admits(cursor.goal, cursor.decoder)) return LexStep::kDead;
+      // Most characters begin no member of a finite set: back to a language with a table.
+      cursor.goal = drop_sets(cursor.goal, cursor.decoder);
+      if (cursor.tracked != 0) {
+        std::vector<uint32_t> parts = lists_.copy(cursor.tracked);
+        for (uint32_t& p : parts) p = drop_sets(p, cursor.decoder);
+        cursor.tracked = lists_.intern(parts);
+      }
+      return LexStep::kInside;
+    }
   } else {
     code_point = b;
   }

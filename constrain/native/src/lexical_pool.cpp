@@ -468,10 +468,13 @@ LexId LexicalPool::without_sets(LexId id) {
 }
 
 StringSet LexicalPool::union_of_sets(LexId id) {
+  const uint32_t known = unions_.find(id);
+  if (known != FlatMap::kMissing) return known;
   std::vector<StringSet> sets;
   collect_sets(id, sets);
   StringSet r = StringSets::kEmpty;
   for (const StringSet s : sets) r = sets_.unite(r, s);
+  unions_.set(id, r);
   return r;
 }
 
@@ -539,8 +542,8 @@ std::string LexicalPool::text_utf8(TextId text) const {
 size_t LexicalPool::bytes() const {
   size_t total = nodes_.capacity() * sizeof(Node) + node_set_.bytes() + lists_.bytes() +
                  sets_.bytes() + rows_.capacity() * sizeof(rows_[0]) + wide_by_class_.bytes() +
-                 wide_by_point_.bytes() + contains_.bytes() + tracked_next_.bytes() +
-                 without_.bytes() + distance_.bytes() + texts_.capacity() * sizeof(TextNode) +
+                 wide_by_point_.bytes() + contains_.bytes() + without_.bytes() +
+                 unions_.bytes() + distance_.bytes() + texts_.capacity() * sizeof(TextNode) +
                  text_index_.bytes();
   for (const auto& d : dfas_) total += d->bytes();
   for (const auto& p : dfa_programs_) total += p.capacity() * 4;

@@ -68,6 +68,7 @@ std::unique_ptr<LexicalTable> LexicalTables::build(const LexCursor& cursor, uint
   auto table = std::make_unique<LexicalTable>();
   std::fill(row_.begin(), row_.end(), 0u);
   ends_.clear();
+  ++built_;
   auto add_own = [&](uint32_t n) {
     for (const uint32_t token : trie_.own_tokens(n)) set_bit(row_.data(), token);
   };
@@ -87,6 +88,7 @@ std::unique_ptr<LexicalTable> LexicalTables::build(const LexCursor& cursor, uint
     const TrieNode& node = trie_.node(n);
     LexCursor next = cursors_[depth];
     uint32_t outcome = 0;
+    ++steps_;
     switch (stepper_.step(next, node.byte, outcome)) {
       case LexStep::kDead:
         break;

@@ -32,7 +32,12 @@ std::string digits_behind(const Decimal& value, size_t known, int64_t lowest) {
 }
 
 std::string exponent_text(int64_t exponent) {
-  return exponent == 0 ? std::string() : "e" + std::to_string(exponent);
+  std::string out;
+  if (exponent != 0) {
+    out.push_back('e');
+    out += std::to_string(exponent);
+  }
+  return out;
 }
 
 }  // namespace
@@ -151,8 +156,8 @@ void NumberPool::Impl::complete_scaled(NumberLanguage& language, const NumberPre
         if (language.find(pieces, piece, piece.window, r, &value) != Answer::kYes) continue;
         const auto size = static_cast<int64_t>(value.digits().size());
         const std::string lead = prefix.phase == NumberPhase::kZero ? "." : "";
-        offer(best, lead + value.digits() +
-                        exponent_text(value.exponent() + prefix.fraction + size));
+        const std::string scale = exponent_text(value.exponent() + prefix.fraction + size);
+        offer(best, lead + value.digits() + scale);
         break;
       }
       continue;
@@ -163,8 +168,11 @@ void NumberPool::Impl::complete_scaled(NumberLanguage& language, const NumberPre
       Decimal value;
       const NumberWindow window = NumberWindow::of_prefix(prefix.digits, k);
       if (language.find(pieces, piece, window, k - j, &value) != Answer::kYes) continue;
-      const std::string more = digits_behind(value, prefix.digits.size(), k - j);
-      offer(best, more + exponent_text(integral ? k - j : k + prefix.fraction));
+      std::string text = digits_behind(value, prefix.digits.size(), k - j);
+      text += exponent_text(integral ? k - j : k + prefix.fraction);
+      // The number was looked for among those written with fraction or exponent.
+      if (integral && text.find('e') == std::string::npos) text += "e0";
+      offer(best, std::move(text));
       break;
     }
   }
@@ -177,10 +185,10 @@ void NumberPool::Impl::complete_exponent(NumberLanguage& language, const NumberP
     return;
   }
   const auto consider = [&](int64_t e, bool down) {
-    std::string text = std::to_string(e);
-    if (prefix.phase == NumberPhase::kE) {
-      if (down) text.insert(0, "-");
-    } else if (prefix.phase == NumberPhase::kExponent && prefix.exponent != 0) {
+    std::string text;
+    if (prefix.phase == NumberPhase::kE && down) text.push_back('-');
+    text += std::to_string(e);
+    if (prefix.phase == NumberPhase::kExponent && prefix.exponent != 0) {
       const std::string have = std::to_string(prefix.exponent);
       if (text.size() <= have.size() || text.compare(0, have.size(), have) != 0) return;
       text.erase(0, have.size());

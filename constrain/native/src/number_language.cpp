@@ -79,11 +79,11 @@ NumberLanguage::NumberLanguage(const NumberFormulas& formulas, NumberId id, bool
   std::sort(constants.begin(), constants.end());
   constants.erase(std::unique(constants.begin(), constants.end()), constants.end());
   constants_ = std::move(constants);
-  const auto rank = [&](NumberValue v) {
-    return static_cast<uint32_t>(std::lower_bound(constants_.begin(), constants_.end(),
-                                                  formulas.decimal(v)) -
+  const auto rank_of = [&](const Decimal& d) {
+    return static_cast<uint32_t>(std::lower_bound(constants_.begin(), constants_.end(), d) -
                                  constants_.begin());
   };
+  const auto rank = [&](NumberValue v) { return rank_of(formulas.decimal(v)); };
   for (size_t i = 0; i < order_.size(); ++i) {
     const NumberNode& node = formulas.node(order_[i]);
     if (node.op == NumberOp::kMinimum || node.op == NumberOp::kMaximum) rank_[i] = rank(node.a);
@@ -98,13 +98,14 @@ NumberLanguage::NumberLanguage(const NumberFormulas& formulas, NumberId id, bool
     // With 1 as the only divisor both assignments occur; the cube need not be built to know.
     if (divisors_.size() == 1 || cube(a, std::nullopt)) consistent_[a / 64] |= uint64_t{1} << a % 64;
   }
+  zero_ = rank_of(Decimal());
   choose_mode(plain);
 }
 
-// The truth table of the formula in one slot: slot 2i is the open interval below constant i, slot
-// 2i + 1 is constant i.
-std::vector<uint64_t> NumberLanguage::evaluate_slot(size_t slot, bool lexical) const {
-  std::vector<uint64_t> table(order_.size() * words_, 0);
+// Slot 2i is the open interval below constant i, slot 2i + 1 is constant i.
+void NumberLanguage::evaluate_slot(size_t slot, bool lexical,
+                                   std::vector<uint64_t>& table) const {
+  table.assign(order_.size() * words_, 0);
   const size_t assignments = size_t{1} << divisors_.size();
   for (size_t i = 0; i < order_.size(); ++i) {
     const NumberNode& node = formulas_.node(order_[i]);
@@ -149,7 +150,6 @@ std::vector<uint64_t> NumberLanguage::evaluate_slot(size_t slot, bool lexical) c
         break;
     }
   }
-  return {table.end() - static_cast<ptrdiff_t>(words_), table.end()};
 }
 
 // The numbers that are multiples of exactly the divisors in `assignment` (and of 10^resolution);
@@ -181,13 +181,14 @@ std::optional<NumberCube> NumberLanguage::cube(size_t assignment,
   return out;
 }
 
-uint32_t NumberLanguage::table_id(NumberPieces& out, const std::vector<uint64_t>& bits,
+uint32_t NumberLanguage::table_id(NumberPieces& out, const uint64_t* wanted,
                                   NumberView view) const {
   for (uint32_t i = 0; i < out.tables.size(); ++i) {
-    if (out.tables[i].bits == bits) return i;
+    if (std::equal(wanted, wanted + words_, out.tables[i].bits.begin())) return i;
   }
   NumberTable table;
-  table.bits = bits;
+  table.bits.assign(wanted, wanted + words_);
+  const std::vector<uint64_t>& bits = table.bits;
   table.all = true;
   const size_t assignments = size_t{1} << divisors_.size();
   const size_t first = view == NumberView::kLexical ? 1 : 0;
@@ -223,20 +224,20 @@ const NumberPieces& NumberLanguage::view(NumberView view) {
 void NumberLanguage::build(NumberView view) {
   const bool integers = view == NumberView::kLexical;
   NumberPieces out;
-  std::vector<std::vector<uint64_t>> slots(constants_.size() * 2 + 1);
-  for (size_t slot = 0; slot < slots.size(); ++slot) {
-    slots[slot] = evaluate_slot(slot, integers);
+  const size_t count = constants_.size() * 2 + 1;
+  std::vector<uint64_t> slots(count * words_);
+  std::vector<uint64_t> tables;
+  for (size_t slot = 0; slot < count; ++slot) {
+    evaluate_slot(slot, integers, tables);
     for (size_t w = 0; w < words_; ++w) {
-      slots[slot][w] &= consistent_[w];
-      // Odd assignments are those of integers.
-      if (integers) slots[slot][w] &= 0xAAAAAAAAAAAAAAAAull;
+      uint64_t bits = tables[tables.size() - words_ + w] & consistent_[w];
+      if (integers) bits &= 0xAAAAAAAAAAAAAAAAull;  // odd assignments are those of integers
+      slots[slot * words_ + w] = bits;
     }
   }
-  const size_t zero = static_cast<size_t>(
-      std::lower_bound(constants_.begin(), constants_.end(), Decimal()) - constants_.begin());
   // Zero is a multiple of everything: the last assignment.
   const size_t last = (size_t{1} << divisors_.size()) - 1;
-  out.zero = (slots[2 * zero + 1][last / 64] >> last % 64 & 1) != 0;
+  out.zero = (slots[(2 * zero_ + 1) * words_ + last / 64] >> last % 64 & 1) != 0;
   for (size_t side = 0; side < 2; ++side) build_side(out, side, slots, view);
   out.integers_only = true;
   for (const auto& side : out.sides) {
@@ -254,14 +255,9 @@ void NumberLanguage::build(NumberView view) {
 }
 
 void NumberLanguage::build_side(NumberPieces& out, size_t side,
-                                const std::vector<std::vector<uint64_t>>& slots,
-                                NumberView view) const {
-  const auto zero = static_cast<ptrdiff_t>(
-      std::lower_bound(constants_.begin(), constants_.end(), Decimal()) - constants_.begin());
+                                const std::vector<uint64_t>& slots, NumberView view) const {
+  const auto zero = static_cast<ptrdiff_t>(zero_);
   const ptrdiff_t direction = side == 0 ? 1 : -1;
-  const auto nothing = [](const std::vector<uint64_t>& bits) {
-    return std::all_of(bits.begin(), bits.end(), [](uint64_t w) { return w == 0; });
-  };
   NumberPiece current;
   bool open = false;
   const auto flush = [&] {
@@ -279,10 +275,10 @@ void NumberLanguage::build_side(NumberPieces& out, size_t side,
   const auto constant_at = [&](ptrdiff_t slot) {
     return constants_[static_cast<size_t>(slot / 2)].absolute();
   };
-  const auto end = static_cast<ptrdiff_t>(slots.size());
+  const auto end = static_cast<ptrdiff_t>(slots.size() / words_);
   for (ptrdiff_t slot = 2 * zero + 1 + direction; slot >= 0 && slot < end; slot += direction) {
-    const auto& bits = slots[static_cast<size_t>(slot)];
-    if (nothing(bits)) {
+    const uint64_t* bits = &slots[static_cast<size_t>(slot) * words_];
+    if (std::all_of(bits, bits + words_, [](uint64_t w) { return w == 0; })) {
       flush();
       continue;
     }

@@ -120,11 +120,13 @@ class NumberLanguage {
 
  private:
   void build(NumberView view);
-  void build_side(NumberPieces& out, size_t side, const std::vector<std::vector<uint64_t>>& slots,
+  void build_side(NumberPieces& out, size_t side, const std::vector<uint64_t>& slots,
                   NumberView view) const;
   void choose_mode(bool plain);
-  std::vector<uint64_t> evaluate_slot(size_t slot, bool lexical) const;
-  uint32_t table_id(NumberPieces& out, const std::vector<uint64_t>& bits, NumberView view) const;
+  // Leaves the truth table of the formula in the last `words_` words of `tables`, which has room
+  // for one of each node.
+  void evaluate_slot(size_t slot, bool lexical, std::vector<uint64_t>& tables) const;
+  uint32_t table_id(NumberPieces& out, const uint64_t* bits, NumberView view) const;
   std::optional<NumberCube> cube(size_t assignment, std::optional<int64_t> resolution) const;
   Answer search(const NumberCube& cube, const NumberWindow& window, Decimal* found) const;
   size_t assignment_of(const Decimal& value) const;
@@ -137,6 +139,7 @@ class NumberLanguage {
   NumberMode mode_ = NumberMode::kFree;
   std::vector<NumberId> order_;
   std::vector<Decimal> constants_;      // ascending, zero among them
+  size_t zero_ = 0;                     // its index
   std::vector<uint32_t> rank_;          // per node of order_: constant of a bound, divisor index
   std::vector<std::vector<uint32_t>> children_;  // per node: positions in order_, or constants
   std::vector<Decimal> divisors_;       // the first is 1

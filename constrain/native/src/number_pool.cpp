@@ -15,6 +15,9 @@ constexpr uint32_t kDead = 0;
 constexpr uint32_t kKeep = 1;
 constexpr uint32_t kFirstRecord = 2;
 
+// Keys of the memo that are not contexts: the truth of a language for a whole number.
+constexpr uint32_t kTruths = 1u << 31;
+
 // Ranges are usable up to here, so that ten times a magnitude fits.
 constexpr uint64_t kMaxRange = 1'000'000'000'000'000'000;
 
@@ -338,7 +341,17 @@ bool NumberPool::Impl::accepts(NumberId goal, const NumberCursor& cursor) {
     const uint64_t n = bits::mantissa(cursor);
     return n >= c.ranges.low[side] && n <= c.ranges.high[side];
   }
-  return c.language.holds(prefixes.decode(cursor).value(), lexical);
+  return holds_kept(goal, cursor);
+}
+
+bool NumberPool::Impl::holds_kept(NumberId id, const NumberCursor& cursor) {
+  NumberMemo& table = bits::store(cursor) == NumberStore::kLong ? long_memo : memo;
+  const uint32_t key = kTruths | id;
+  if (const auto known = table.get(key, cursor)) return *known != 0;
+  const bool lexical = bits::is_lexical(bits::phase(cursor));
+  const bool truth = compiled(id).language.holds(prefixes.decode(cursor).value(), lexical);
+  table.put(key, cursor, truth ? 1 : 0);
+  return truth;
 }
 
 // ---------------------------------------------------------------- the public face
@@ -399,7 +412,7 @@ bool NumberPool::holds_at_end(NumberId id, const NumberCursor& cursor) {
     }
     throw Error("a number cursor was asked about a language that it does not track");
   }
-  return impl_->compiled(id).language.holds(impl_->prefixes.decode(cursor).value(), lexical);
+  return impl_->holds_kept(id, cursor);
 }
 
 NumberValue NumberPool::captured(const NumberCursor& cursor) {

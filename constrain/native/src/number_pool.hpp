@@ -50,7 +50,8 @@ struct NumberRecord {
   std::vector<Entry> entries;
 };
 
-// A bounded map from (context, cursor) to what becomes of the cursor.
+// A bounded map from (context, cursor) to what becomes of the cursor, and from (language, cursor) to
+// its truth.
 class NumberMemo {
  public:
   static constexpr size_t kMaxEntries = size_t{1} << 17;
@@ -85,6 +86,8 @@ struct NumberPool::Impl {
   uint32_t record(const std::vector<NumberRecord::Entry>& entries);
   bool step(uint32_t context_id, NumberCursor& cursor, uint8_t byte);
   bool accepts(NumberId goal, const NumberCursor& cursor);
+  // For a complete number whose digits are kept.
+  bool holds_kept(NumberId id, const NumberCursor& cursor);
 
   // Completions (number_complete.cpp).
   bool complete(uint32_t context_id, const NumberCursor& cursor, std::string& out);

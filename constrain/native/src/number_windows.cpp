@@ -9,6 +9,7 @@ namespace constrain {
 namespace {
 
 constexpr int64_t kFar = std::numeric_limits<int64_t>::max() / 4;
+constexpr int64_t kNever = kFar + 1;
 // Sides with more pieces than this are searched scale by scale instead of piece by piece.
 constexpr size_t kManyPieces = 8;
 // Scales tried before the answer is "not known"; a prefix of n digits needs about n.
@@ -279,7 +280,7 @@ std::vector<std::pair<int64_t, int64_t>> NumberLanguage::exponents(const Decimal
       const int64_t fives = left.strip_factor(5);
       thresholds.push_back(left.is_one() ? divisor.exponent() - mantissa.exponent() +
                                                std::max(twos, fives)
-                                         : kFar);
+                                         : kNever);
     }
   };
   for (const NumberPiece& piece : pieces.sides[mantissa.negative() ? 1 : 0]) {

@@ -78,10 +78,8 @@ uint32_t RegexDfa::intern(uint32_t formula, uint32_t context) {
     info.flags |= kAccepting | kLive;
     info.distance = 0;
   }
-  if (f.plain) {
-    info.flags |= kLive;
-    info.distance = f.min_length;
-  }
+  if (f.live) info.flags |= kLive;
+  if (f.plain) info.distance = f.min_length;
   if (formula == regex::kFalse) {
     info.flags |= kDead;
     info.distance = kUnreachable;
@@ -97,6 +95,7 @@ uint32_t RegexDfa::intern(uint32_t formula, uint32_t context) {
 
 uint32_t RegexDfa::derive(uint32_t state, uint32_t cls) {
   const Info info = info_[state];
+  terms_->begin_work();
   const uint32_t formula = terms_->derive(info.formula, cls, info.context);
   const uint32_t next = intern(formula, terms_->class_context(cls));
   table_[size_t{state} * num_classes_ + cls] = next;

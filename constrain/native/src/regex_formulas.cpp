@@ -1,5 +1,6 @@
 // Formulas over atoms: constructors that simplify, emptiness and derivatives.
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "constrain/errors.hpp"
@@ -64,6 +65,7 @@ Id Terms::intern_formula(FormulaKind kind, uint32_t a, std::span<const Id> list)
     const Chain& cell = chains_[a];
     f.a = a;
     f.plain = !cell.contextual;
+    f.live = f.plain;
     f.min_length = cell.min_length;
     f.mask = cell.mask;
   } else if (kind == FormulaKind::kNot) {
@@ -78,6 +80,7 @@ Id Terms::intern_formula(FormulaKind kind, uint32_t a, std::span<const Id> list)
     for (Id id : list) {
       const Formula& m = formulas_[id];
       f.plain = f.plain && m.plain;
+      f.live = f.live || (kind == FormulaKind::kOr && m.live);
       f.depth = std::max<uint8_t>(f.depth, static_cast<uint8_t>(m.depth + 1));
       f.mask |= m.mask;
       f.min_length = kind == FormulaKind::kOr ? std::min(f.min_length, m.min_length)
@@ -162,6 +165,69 @@ bool Terms::unite_repeats(std::vector<Id>& list) {
   return false;
 }
 
+// Same skeleton: each repeat of `narrow` lies within the bounds of its counterpart in `wide`.
+bool Terms::covers(Id wide, Id narrow) const {
+  const auto bounds = [&](Id id) {
+    const Part& p = parts_[chains_[id].part];
+    return p.kind == PartKind::kRepeat ? std::pair{p.b, p.c} : std::pair{1u, 1u};
+  };
+  for (; wide != narrow; wide = chains_[wide].tail, narrow = chains_[narrow].tail) {
+    const auto [low, high] = bounds(wide);
+    const auto [inner_low, inner_high] = bounds(narrow);
+    if (inner_low < low || inner_high > high) return false;
+  }
+  return true;
+}
+
+// Drops atoms that others of a union contain: what is left of an atom without parts that may be
+// empty, and atoms that only differ in narrower bounds.  Keeps the order.
+void Terms::drop_covered(std::vector<Id>& list) {
+  const auto chain_of = [&](Id id) {
+    return formulas_[id].kind == FormulaKind::kAtom ? formulas_[id].a : kDead;
+  };
+  stamps_.resize(chains_.size(), 0);
+  ++stamp_;
+  bool walked = false;
+  for (Id id : list) {
+    for (Id rest = chain_of(id); rest > kDead;) {
+      if (parts_[chains_[rest].part].nullable != Nullable::kAlways) break;
+      rest = chains_[rest].tail;
+      if (stamps_[rest] == stamp_) break;
+      stamps_[rest] = stamp_;
+      walked = true;
+    }
+  }
+  std::vector<std::pair<Id, Id>> groups;  // skeleton, member
+  for (Id id : list) {
+    const Id chain = chain_of(id);
+    if (chain > kDead) groups.emplace_back(chains_[chain].skeleton, id);
+  }
+  std::sort(groups.begin(), groups.end());
+  std::vector<Id> dropped;
+  for (size_t i = 0; i < groups.size();) {
+    size_t j = i + 1;
+    while (j < groups.size() && groups[j].first == groups[i].first) ++j;
+    if (j - i > 1) work((j - i) * (j - i));
+    for (size_t n = i; n < j && j - i > 1; ++n) {
+      for (size_t m = i; m < j; ++m) {
+        if (m == n || !covers(chain_of(groups[m].second), chain_of(groups[n].second))) continue;
+        dropped.push_back(groups[n].second);
+        break;
+      }
+    }
+    i = j;
+  }
+  std::sort(dropped.begin(), dropped.end());
+  if (!walked && dropped.empty()) return;
+  list.erase(std::remove_if(list.begin(), list.end(),
+                            [&](Id id) {
+                              return (formulas_[id].kind == FormulaKind::kAtom &&
+                                      stamps_[formulas_[id].a] == stamp_) ||
+                                     contains(dropped, id);
+                            }),
+             list.end());
+}
+
 Id Terms::make_or(std::vector<Id> list) {
   while (true) {
     std::vector<Id> flat;
@@ -177,8 +243,11 @@ Id Terms::make_or(std::vector<Id> list) {
         flat.push_back(id);
       }
     }
+    work(flat.size());
     sort_unique(flat);
     list = std::move(flat);
+    if (list.size() <= 1) break;
+    drop_covered(list);
     if (list.size() <= 1) break;
     if (unite_repeats(list)) continue;
     // not a or not b = not (a and b)
@@ -217,18 +286,6 @@ Id Terms::make_or(std::vector<Id> list) {
         if (!absorbed) kept.push_back(id);
       }
       list = std::move(kept);
-    }
-    // The empty text is among what a nullable atom accepts.
-    const Id nil = find_atom(kNil);
-    if (nil != kInfinity && contains(list, nil)) {
-      for (Id id : list) {
-        const Formula& f = formulas_[id];
-        if (id != nil && f.kind == FormulaKind::kAtom &&
-            chains_[f.a].nullable == Nullable::kAlways) {
-          erase(list, nil);
-          break;
-        }
-      }
     }
     break;
   }

@@ -15,6 +15,8 @@ constexpr uint32_t kMaxLength = 0xFFFFFFF0u;
 // Bounds of repeats beyond this are left as they were written instead of being combined.
 constexpr uint64_t kMaxCount = 0x7FFFFFFFu;
 
+// Steps of one transition, in members of unions: some tenths of a second.
+constexpr size_t kMaxWork = size_t{1} << 22;
 // Derivatives of chains that are remembered; then all are forgotten.
 constexpr size_t kMaxRemembered = size_t{1} << 18;
 
@@ -69,6 +71,7 @@ Terms::Terms(size_t num_classes)
   empty.nullable = Nullable::kAlways;
   parts_.push_back(empty);
   chains_.resize(3);
+  for (Id id : {kNil, kAll, kDead}) chains_[id].skeleton = id;
   chains_[kNil].nullable = Nullable::kAlways;
   chains_[kAll].nullable = Nullable::kAlways;
   formulas_.resize(2);
@@ -76,6 +79,7 @@ Terms::Terms(size_t num_classes)
   formulas_[kFalse].min_length = kInfinity;
   formulas_[kTrue].kind = FormulaKind::kTrue;
   formulas_[kTrue].plain = true;
+  formulas_[kTrue].live = true;
   std::vector<uint64_t> full(set_words_, 0);
   for (size_t cls = 0; cls < num_classes; ++cls) full[cls >> 6] |= uint64_t{1} << (cls & 63);
   anything_ = repeat(set_part(intern_set(full)), 0, kInfinity);
@@ -91,12 +95,20 @@ void Terms::charge() {
   }
 }
 
+void Terms::work(size_t steps) {
+  work_ += steps;
+  if (work_ > kMaxWork) {
+    throw LimitError("the regular expression is too ambiguous", "max_states");
+  }
+}
+
 size_t Terms::bytes() const {
   return set_bits_.capacity() * sizeof(uint64_t) + class_context_.capacity() * sizeof(uint32_t) +
          parts_.capacity() * sizeof(Part) + choices_.capacity() * sizeof(Id) +
          chains_.capacity() * sizeof(Chain) + formulas_.capacity() * sizeof(Formula) +
          members_.capacity() * sizeof(Id) + set_index_.bytes() + part_index_.bytes() +
-         chain_index_.bytes() + formula_index_.bytes() + memo_.bytes();
+         chain_index_.bytes() + formula_index_.bytes() + memo_.bytes() +
+         skeletons_.bytes() + stamps_.capacity() * sizeof(uint32_t);
 }
 
 Id Terms::intern_set(std::span<const uint64_t> bits) {
@@ -389,6 +401,12 @@ Id Terms::prepend(Id part, Id tail) {
   cell.contextual = p.contextual || k.contextual;
   cell.min_length = add_length(p.min_length, k.min_length);
   cell.mask = p.mask | (p.nullable == Nullable::kNever ? 0 : k.mask);
+  const uint64_t bones = pack(p.kind == PartKind::kRepeat ? p.a : part, k.skeleton);
+  cell.skeleton = skeletons_.find(bones);
+  if (cell.skeleton == FlatMap::kMissing) {
+    cell.skeleton = num_skeletons_++;
+    skeletons_.set(bones, cell.skeleton);
+  }
   const Id id = static_cast<Id>(chains_.size());
   chains_.push_back(cell);
   const uint32_t words[2] = {part, tail};
@@ -506,6 +524,7 @@ void Terms::derive_part(Id id, Id tail, uint32_t cls, uint32_t context, std::vec
         out.push_back(conjoin(guard, atom(tail)));
         return;
       case PartKind::kChoice:
+        work(p.b);
         for (uint32_t i = 0; i < p.b; ++i) add(choices_[p.a + i], tail);
         return;
       case PartKind::kRepeat: {
@@ -564,6 +583,7 @@ Id Terms::derive_chain(Id id, uint32_t cls, uint32_t context) {
     }
     guard = conjoin(guard, empty_condition(cell.part, cls, context));
     if (guard == kFalse) break;
+    work(1);
     rest = cell.tail;
   }
   const Id result = make_or(std::move(out));

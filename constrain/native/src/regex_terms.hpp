@@ -7,7 +7,8 @@
 //   formula  a boolean combination of atoms, about the rest of the text
 // Constructors simplify, so that many equal languages get equal ids: nested repeats are multiplied
 // out where that is exact, neighbouring repeats of one part are added up, repeats that differ in
-// their bounds only are united, and "anything" absorbs what is optional before it.
+// their bounds only are united or the narrower dropped, and "anything" absorbs what is optional
+// before it.
 //
 // The rules of derivation (c is the next code point, k a chain, D the derivative, E(p) the condition
 // under which p matches nothing here, itself about what follows c):
@@ -64,6 +65,7 @@ struct Part {
 struct Chain {
   Id part = 0;
   Id tail = 0;
+  Id skeleton = 0;  // equal for chains that differ in the bounds of repeats only
   Nullable nullable = Nullable::kNever;
   bool contextual = false;
   uint32_t min_length = 0;
@@ -75,6 +77,7 @@ enum class FormulaKind : uint8_t { kFalse, kTrue, kAtom, kNot, kOr, kAnd };
 struct Formula {
   FormulaKind kind = FormulaKind::kFalse;
   bool plain = false;   // a union of atoms without context: live, and min_length is exact
+  bool live = false;    // some text is accepted, which its form shows
   uint8_t depth = 0;
   uint32_t a = 0;       // kAtom: chain; kNot: formula; kOr, kAnd: offset in members
   uint32_t b = 0;       // kOr, kAnd: count
@@ -140,6 +143,8 @@ class Terms {
 
   // Terms that may be made from now on before LimitError("max_states").
   void set_budget(size_t terms);
+  // One transition may not take more than a fixed number of steps: LimitError("max_states").
+  void begin_work() { work_ = 0; }
 
   bool null(Id formula, uint32_t context) const;
   Id derive(Id formula, uint32_t cls, uint32_t context);
@@ -158,6 +163,8 @@ class Terms {
   Id make_and(std::vector<Id> members);
   Id conjoin(Id a, Id b);
   bool unite_repeats(std::vector<Id>& members);
+  void drop_covered(std::vector<Id>& members);
+  bool covers(Id wide, Id narrow) const;
   Id find_chain(Id part, Id tail) const;
   Id find_atom(Id chain) const;
   Id flatten(Id formula);
@@ -170,6 +177,7 @@ class Terms {
   Id empty_condition(Id part, uint32_t cls, uint32_t context);
   bool may_take(Id part, uint32_t cls) const;
   void charge();
+  void work(size_t steps);
 
   std::span<const Id> members(const Formula& f) const { return {members_.data() + f.a, f.b}; }
   std::span<const Id> choices(const Part& p) const { return {choices_.data() + p.a, p.b}; }
@@ -186,6 +194,11 @@ class Terms {
   std::vector<Formula> formulas_;
   std::vector<Id> members_;
   HashIndex set_index_, part_index_, chain_index_, formula_index_;
+  FlatMap skeletons_;
+  uint32_t num_skeletons_ = 3;
+  std::vector<uint32_t> stamps_;  // by chain, scratch of drop_covered
+  uint32_t stamp_ = 0;
+  size_t work_ = 0;
   size_t memo_entries_ = 0;
   FlatMap memo_;  // derivatives of chains whose context does not matter
 };

@@ -21,7 +21,8 @@ Constraint::Constraint(std::shared_ptr<Vocabulary> vocabulary, MachineFactory fa
 }
 
 Constraint::~Constraint() {
-  // The machine may give lexical states back to the pool.
+  // Not while a batch fills masks of this shard.  The pool may be gone already, so destructors of
+  // machines leave it alone.
   const std::lock_guard lock(mutex());
   machine_.reset();
 }

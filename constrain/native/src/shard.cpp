@@ -23,7 +23,8 @@ void Shard::set_max_memory(size_t limit) {
 
 void Shard::trim() {
   tables_->trim();
-  if (factory_.bytes(*pool_) <= max_memory_ / 2) return;
+  // Adding up the pool takes longer the more patterns it holds, and it grows slowly.
+  if (++calls_ % 64 != 0 || factory_.bytes(*pool_) <= max_memory_ / 2) return;
   rebuild();
   ++generation_;
 }

@@ -87,6 +87,10 @@ class LexicalPool final : public LexicalStepper {
   static LexStep decode(uint32_t& decoder, uint8_t byte, uint32_t& code_point);
   // The decoder, inside a character, can still become this code point.
   static bool can_become(uint32_t decoder, uint32_t code_point);
+  // Some member of the set begins with a code point that the decoder can still become.
+  bool can_begin(StringSet set, uint32_t decoder) const;
+  // Inside a character, the language without its finite sets if none of them can be meant any more.
+  LexId drop_sets(LexId goal, uint32_t decoder);
   // Some code point that the decoder, inside a character, can still become keeps `goal` alive.
   bool admits(LexId goal, uint32_t decoder);
   // Truth of each tracked language at the end of the unit, as a list id.
@@ -152,7 +156,7 @@ class LexicalPool final : public LexicalStepper {
   std::vector<std::vector<int32_t>> dfa_programs_;
   std::unordered_map<uint64_t, std::vector<uint32_t>> dfa_index_;
   std::vector<std::array<uint32_t, 128>> rows_;
-  FlatMap wide_by_class_, wide_by_point_, contains_, tracked_next_, without_, distance_, partitions_;
+  FlatMap wide_by_class_, wide_by_point_, contains_, without_, unions_, distance_, partitions_;
   std::vector<Partition> partition_list_;
   std::vector<TextNode> texts_;
   FlatMap text_index_;

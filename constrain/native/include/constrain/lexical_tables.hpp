@@ -84,6 +84,9 @@ class LexicalTables {
   size_t bytes() const { return bytes_; }
   size_t count() const { return tables_.size(); }
   size_t words() const { return words_; }
+  // Tables built and lexical steps made so far, for benchmarks.
+  uint64_t built() const { return built_; }
+  uint64_t steps() const { return steps_; }
 
  private:
   struct Key {
@@ -117,6 +120,8 @@ class LexicalTables {
   size_t bytes_ = 0;
   uint64_t tick_ = 0;
   uint32_t generation_ = 0;
+  uint64_t built_ = 0;
+  uint64_t steps_ = 0;
   std::unordered_map<Key, std::unique_ptr<LexicalTable>, KeyHash> tables_;
   // Scratch of build.
   std::vector<Frame> frames_;

@@ -22,13 +22,17 @@
 //
 // Limits.  Constants have |magnitude| <= kMaxConstantMagnitude (LimitError); divisors at most
 // kMaxDivisorDigits digits and |exponent| <= kMaxDivisorExponent (UnsupportedFeature).  Formulas
-// with more than kMaxDivisors different divisors, and divisibility of numbers of more than
-// kMaxAlignedDigits digits, are not analysed ahead: there a prefix counts as viable, and what is
-// written is judged exactly at its end.  Exponents have any size (those beyond kExponentSaturation
-// are all alike to any goal), unless the value is captured: then at most kMaxCapturedExponent.
+// with more than kMaxDivisors different divisors (1 counts always), and divisibility of numbers of
+// more than kMaxAlignedDigits digits, are not analysed ahead: there a prefix counts as viable, what
+// is written is judged exactly at its end, and complete_text finds nothing.  Exponents have any
+// size (those beyond kExponentSaturation are all alike to any goal), unless the value is captured:
+// then at most kMaxCapturedExponent.
 //
-// Cost.  Once warm, a step is a few nanoseconds for goals decided by the sign or the first digits
-// and for integer ranges, and one hash lookup otherwise.  Not thread-safe: reading memoises.
+// Cost.  A step is a few nanoseconds for goals decided by the sign or the first digits and for
+// integer ranges, and otherwise one hash lookup, or at the first visit microseconds.  Languages are
+// compiled at first use, also in microseconds.  What the pool holds only grows (see bytes), but for
+// the memo, which is bounded, and long prefixes, which can be released.  Not thread-safe: reading
+// memoises.
 #pragma once
 
 #include <cstddef>

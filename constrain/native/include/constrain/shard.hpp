@@ -51,6 +51,7 @@ class Shard {
   PoolFactory factory_;
   size_t max_memory_;
   uint32_t generation_ = 0;
+  uint32_t calls_ = 0;   // of trim
   std::unique_ptr<LexicalStepper> pool_;
   std::unique_ptr<LexicalTables> tables_;
   std::unique_ptr<MaskFiller> filler_;

@@ -1,0 +1,35 @@
+"""Mask filling on a toy machine, in C++, with the address and undefined-behaviour sanitizers."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ("bits", "json_superset", "lexical_tables", "mask", "session", "shard", "states", "trie")
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory) -> Path:
+    compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
+    if compiler is None:
+        pytest.skip("no C++ compiler")
+    native = ROOT / "constrain" / "native"
+    target = tmp_path_factory.mktemp("mask") / "mask_toy"
+    command = [compiler, "-std=c++20", "-O1", "-g", "-Wall", "-Wextra", "-Werror"]
+    command += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-pthread"]
+    command += [f"-I{native / 'include'}", str(ROOT / "tests" / "native" / "mask_toy.cpp")]
+    command += [str(native / "src" / f"{name}.cpp") for name in (*SOURCES, "vocabulary")]
+    subprocess.run([*command, "-o", str(target)], check=True)
+    return target
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1, 9))
+def test_masks_equal_brute_force(program, seed):
+    done = subprocess.run([str(program), str(seed)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith("ok: ")

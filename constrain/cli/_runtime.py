@@ -7,6 +7,8 @@ vocabulary.
 from __future__ import annotations
 
 import importlib.util
+import os
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
@@ -103,6 +105,9 @@ def _silence_transformers() -> None:
     """Keep its progress bars and advice away from the command's own messages, if it is there."""
     if importlib.util.find_spec("transformers") is None:
         return  # load_model says what to install
+    # Read by tqdm when it is imported; on a terminal, its bar for the one-time conversion may stay.
+    if not sys.stderr.isatty():
+        os.environ.setdefault("TQDM_DISABLE", "1")
     import transformers
 
     transformers.logging.set_verbosity_error()

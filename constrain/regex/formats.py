@@ -315,6 +315,5 @@ def compile_format(name: str, draft: str = "2020-12") -> array[int] | None:
     source = FORMATS.get(name)
     if source is None:
         return None
-    if not isinstance(source, str):
-        source = source()
-    return compile_ecma(source) if isinstance(source, str) else source
+    made = source if isinstance(source, str) else source()
+    return compile_ecma(made) if isinstance(made, str) else made

@@ -29,8 +29,12 @@ _CONTEXTUAL = {0xB7, 0x375, 0x5F3, 0x5F4, 0x30FB, 0x200C, 0x200D, *range(0x660, 
 }
 _DISALLOWED = {0x640, 0x7FA, 0x302E, 0x302F, *range(0x3031, 0x3036), 0x303B}
 _OLD_HANGUL = ((0x1100, 0x11FF), (0xA960, 0xA97C), (0xD7B0, 0xD7FB))
-# Section 2.7: blocks of symbols; ignorable code points are no letters, digits or marks but for these.
-_IGNORABLE = ((0x20D0, 0x20FF), (0x1D100, 0x1D1FF), (0x1D200, 0x1D24F), (0x115F, 0x1160)) + (
+# Sections 2.7 and 2.13: blocks of symbols, and ignorable code points that are letters or marks.
+_IGNORABLE = (
+    (0x20D0, 0x20FF),
+    (0x1D100, 0x1D1FF),
+    (0x1D200, 0x1D24F),
+    (0x115F, 0x1160),
     (0x17B4, 0x17B5),
     (0x180B, 0x180F),
     (0x3164, 0x3164),
@@ -156,6 +160,6 @@ def domain_pattern(ascii_label: str) -> str:
     ascii_letter_first = f"(?=[A-Za-z]){ascii_label}"
     bidirectional = f"(?:{ascii_letter_first}|{left_label}|{right_labels})"
     dot = r"[.\u{3002}\u{FF0E}\u{FF61}]"
-    extended = rf"(?:[\u{{6F0}}-\u{{6F9}}](?:[a-z0-9\u{{6F0}}-\u{{6F9}}]){{0,8}})"
+    extended = r"(?:[\u{6F0}-\u{6F9}][a-z0-9\u{6F0}-\u{6F9}]{0,8})"
     plain = rf"(?:{plain}|{extended}(?={dot}|$))"
     return rf"(?=.{{1,253}}$)(?:{plain}(?:{dot}{plain})*|{bidirectional}(?:{dot}{bidirectional})*)"

@@ -29,8 +29,8 @@ from constrain.regex.charsets import (
 from constrain.regex.program import MAX_NESTING, MAX_REPEAT, ProgramBuilder
 
 try:  # Python 3.11 and newer
-    from re import _constants as sre_constants  # type: ignore[attr-defined]
-    from re import _parser as sre_parse  # type: ignore[attr-defined]
+    from re import _constants as sre_constants
+    from re import _parser as sre_parse
 except ImportError:  # Python 3.10
     import sre_constants  # type: ignore[no-redef]
     import sre_parse  # type: ignore[no-redef]
@@ -76,7 +76,8 @@ class _Translator:
         if op == "IN":
             return self.char_class(argument, flags)
         if op in ("MAX_REPEAT", "MIN_REPEAT"):
-            return self.repeat(*argument, flags)
+            least, most, tree = argument
+            return self.repeat(least, most, tree, flags)
         if op == "SUBPATTERN":
             _, added, removed, tree = argument
             return self.node(tree, (flags | added) & ~removed)
@@ -160,7 +161,7 @@ class _Translator:
         """Lookbehind for one code point, or for the start of the text."""
         narrowest, widest = tree.getwidth()
         if narrowest != widest:
-            raise re.error("look-behind requires fixed-width pattern")
+            raise RegexError("look-behind requires fixed-width pattern", pattern=self.pattern)
         branches = [tree]
         if len(tree) == 1 and str(tree[0][0]) == "BRANCH":
             branches = tree[0][1][1]

@@ -69,8 +69,10 @@ bool JsonMachine::complete(const Config& start, std::string& out, size_t limit) 
 
 bool JsonMachine::shortest_value(Config& c, std::string& out, size_t limit, int attempt) {
   NumberPool& numbers = theory_.numbers();
-  while (!accepts(c)) {
-    if (out.size() > limit) return false;
+  // Each turn writes a piece; texts that need thousands of pieces are not what greed finds.
+  constexpr size_t kPieces = 4000;
+  for (size_t pieces = 0; !accepts(c); ++pieces) {
+    if (out.size() > limit || pieces > kPieces) return false;
     switch (mode(c)) {
       case Mode::kLiteral: {
         constexpr const char* kLiterals[3] = {"null", "true", "false"};

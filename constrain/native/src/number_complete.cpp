@@ -119,9 +119,8 @@ void NumberPool::Impl::complete_plain(NumberLanguage& language, NumberMode mode,
     const NumberPieces& pieces = language.view(integral);
     for (const NumberPiece& piece : pieces.sides[side]) {
       int64_t k = 0;
-      if (language.scan(pieces, piece, known, 0, &k) == Answer::kYes && (whole(k) || whole(k + 1))) {
-        break;
-      }
+      if (language.scan(pieces, piece, known, 0, &k) != Answer::kYes) continue;
+      if (whole(k) || whole(k + 1)) break;
     }
   }
   if (mode == NumberMode::kInteger) return;

@@ -23,7 +23,9 @@ uint32_t count_digits(uint64_t value) {
   return count;
 }
 
-enum ByteClass : uint8_t { kZeroByte, kDigitByte, kPointByte, kEByte, kPlusByte, kMinusByte, kOther };
+enum ByteClass : uint8_t {
+  kZeroByte, kDigitByte, kPointByte, kEByte, kPlusByte, kMinusByte, kOther,
+};
 
 constexpr std::array<uint8_t, 256> make_classes() {
   std::array<uint8_t, 256> out{};

@@ -96,7 +96,9 @@ NumberLanguage::NumberLanguage(const NumberFormulas& formulas, NumberId id, bool
   consistent_.assign(words_, 0);
   for (size_t a = 0; a < assignments; ++a) {
     // With 1 as the only divisor both assignments occur; the cube need not be built to know.
-    if (divisors_.size() == 1 || cube(a, std::nullopt)) consistent_[a / 64] |= uint64_t{1} << a % 64;
+    if (divisors_.size() == 1 || cube(a, std::nullopt)) {
+      consistent_[a / 64] |= uint64_t{1} << a % 64;
+    }
   }
   zero_ = rank_of(Decimal());
   choose_mode(plain);

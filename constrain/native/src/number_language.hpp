@@ -12,8 +12,9 @@
 // (integers all), and kOther, those reached by other texts; they differ only for formulas that
 // mention INTEGER_LEXICAL, and by integrality.
 //
-// Cost: compiling n constants and d divisors takes O((n + 2^d) * formula); a question about a prefix
-// takes O(log n) comparisons per scale tried, a few dozen of them, or O(n) before an exponent.
+// Cost: compiling n constants and d divisors takes O((n + 2^d) * formula); a question about a
+// prefix takes O(log n) comparisons per scale tried, a few dozen of them, or O(n) where an exponent
+// may follow.
 #pragma once
 
 #include <array>

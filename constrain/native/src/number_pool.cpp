@@ -336,7 +336,8 @@ bool NumberPool::Impl::accepts(NumberId goal, const NumberCursor& cursor) {
   }
   if (goal <= kAnyNumber) return goal == kAnyNumber;
   NumberCompiled& c = compiled(goal);
-  if (c.ranges.usable && phase == NumberPhase::kInt && bits::store(cursor) == NumberStore::kInline) {
+  const bool is_inline = bits::store(cursor) == NumberStore::kInline;
+  if (c.ranges.usable && phase == NumberPhase::kInt && is_inline) {
     const size_t side = bits::negative(cursor) ? 1 : 0;
     const uint64_t n = bits::mantissa(cursor);
     return n >= c.ranges.low[side] && n <= c.ranges.high[side];

@@ -50,8 +50,8 @@ struct NumberRecord {
   std::vector<Entry> entries;
 };
 
-// A bounded map from (context, cursor) to what becomes of the cursor, and from (language, cursor) to
-// its truth.
+// A bounded map from (context, cursor) to what becomes of the cursor, and from (language, cursor)
+// to its truth.
 class NumberMemo {
  public:
   static constexpr size_t kMaxEntries = size_t{1} << 17;

@@ -174,7 +174,9 @@ Answer NumberLanguage::find(const NumberPieces& pieces, const NumberPiece& piece
     }
   } else if (table.all) {
     NumberCube cube;
-    cube.step = Decimal::power_of_ten(table.dense ? *resolution : std::max<int64_t>(*resolution, 0));
+    // Only integers where the table is not dense.
+    const int64_t finest = table.dense ? *resolution : std::max<int64_t>(*resolution, 0);
+    cube.step = Decimal::power_of_ten(finest);
     consider(cube);
   } else {
     for (size_t a = 0; a < size_t{1} << divisors_.size(); ++a) {

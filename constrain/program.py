@@ -140,4 +140,7 @@ class Program:
     whitespace: str = "bounded"
     numbers: str = "plain"
     property_order: str = "any"
-    notes: dict[str, object] = field(default_factory=dict, compare=False)
+    notes: dict[str, object] = field(default_factory=dict, compare=False, repr=False)
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.nodes.tobytes(), self.args.tobytes(), self.strings, self.root))

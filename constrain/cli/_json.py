@@ -89,15 +89,18 @@ def parse_json(text: str, line: int = 1) -> Any:
 
 
 def tidy_json(text: str) -> str:
-    """A JSON text on one line with ``", "`` and ``": "``, every string and number as it was.
+    """A JSON text on one line with ``", "`` and ``": "``, strings without needless escapes.
 
-    Going through Python values instead would change numbers (1e999 becomes Infinity).
+    Numbers stay as they are spelled; going through Python values would change them (1e999 becomes
+    Infinity).
     """
 
     def piece(match: re.Match[str]) -> str:
         found = match.group()
         if found[0] in " \t\r\n":
             return ""
+        if found[0] == '"':
+            return json.dumps(json.loads(found), ensure_ascii=False)
         return found + " " if found in ",:" else found
 
     return _PIECES.sub(piece, text)

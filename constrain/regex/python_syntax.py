@@ -29,11 +29,11 @@ from constrain.regex.charsets import (
 from constrain.regex.program import MAX_NESTING, MAX_REPEAT, ProgramBuilder
 
 try:  # Python 3.11 and newer
-    from re import _constants as sre_constants
-    from re import _parser as sre_parse
+    from re import _constants as sre_constants  # type: ignore[attr-defined]
+    from re import _parser as sre_parse  # type: ignore[attr-defined]
 except ImportError:  # Python 3.10
-    import sre_constants  # type: ignore[no-redef]
-    import sre_parse  # type: ignore[no-redef]
+    import sre_constants
+    import sre_parse
 
 __all__ = ["compile_python"]
 

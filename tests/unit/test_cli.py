@@ -325,8 +325,9 @@ def test_the_command_imports_no_heavy_module():
     assert done.stdout.strip() == "[]"
 
 
-def test_tidy_json_keeps_every_spelling():
-    text = '{"a" :1e999 ,\n "b, \\" :":[ 1.10 ,\t"x\\\\"]}'
+def test_tidy_json_keeps_numbers_and_spells_strings_plainly():
+    text = '{"\\u0061" :1e999 ,\n "b, \\" :":[ 1.10 ,\t"x\\\\"]}'
+    assert tidy_json('"\\u00e9\\n\\ud83d\\ude00"') == '"é\\n😀"'
     assert tidy_json(text) == '{"a": 1e999, "b, \\" :": [1.10, "x\\\\"]}'
     assert tidy_json("[]") == "[]"
 

@@ -100,6 +100,19 @@ ACCEPTED = [
     ("(?i)^(?-i:a)b$", ["aB"], ["AB"]),
     ("^(a*)*b$", ["b", "aab"], ["", "a"]),
     ("(a|abq|c)(bQ)?$", ["a", "abq", "abQ", "abqbQ"], ["ab", "abqb"]),
+    # Rounds of a repeat that match nothing count, wherever their condition holds.
+    ("^(?:(?=a)|a){3}$", ["a", "aa", "aaa"], ["", "b", "aaaa"]),
+    (r"^(?:\b|a){2,3}$", ["a", "aa", "aaa"], ["", "aaaa"]),
+    # Repeats are multiplied, added up and united where that leaves no gap.
+    ("^(a{3,4}){1,2}$", ["aaa", "aaaa", "a" * 6, "a" * 8], ["aa", "a" * 5, "a" * 9]),
+    ("^(a{2,3}){2,4}$", ["a" * 4, "a" * 12], ["aaa", "a" * 13]),
+    ("^(a{2}){0,2}$", ["", "aa", "aaaa"], ["a", "aaa"]),
+    ("^(a{2,}){0,1}$", ["", "aa", "aaa"], ["a"]),
+    ("^(a{2}){3}$", ["a" * 6], ["a" * 5, "a" * 7]),
+    ("^a{2}a*a{1,2}a$", ["a" * 4, "a" * 9], ["aaa"]),
+    ("^(?:a{2}|a{4})$", ["aa", "aaaa"], ["a", "aaa"]),
+    ("^(?:a{2}|a{3,4}|a|)b$", ["b", "ab", "aab", "aaab", "aaaab"], ["aaaaab"]),
+    ("^(?:x{2,4}y{2,4}|x{2,3}y{1,5})$", ["xxxxyyyy", "xxy", "xxxyyyyy"], ["xxxxy", "xxxxyyyyy"]),
     ("[\x00-\u2e7f]+", ["abc", "\x00"], ["", "\u3042"]),
 ]
 
@@ -223,6 +236,10 @@ def test_questions_about_the_future(automaton: RegexRunner) -> None:
     automaton.load(compile_ecma("^(?=[^]*x)[^x]*$"))
     start = automaton.trace("")[0]
     assert (start.live, start.distance, start.constant) == (False, NOTHING, "nothing")
+
+    # A round of a loop that leads back to where the search for life began is not dead.
+    automaton.load(compile_ecma("^(?=[^]*d)x(?:ab)*[cd]+$"))
+    assert all(v.live for v in automaton.trace("xababcd"))
 
     automaton.load(compile_ecma(r"^(?=.*[a-z])(?=.*[A-Z])(?=.*\d).{8,}$"))
     assert [v.distance for v in automaton.trace("aaaaaaa")] == [8, 7, 6, 5, 4, 3, 2, 2]

@@ -117,12 +117,13 @@ bool JsonMachine::shortest_value(Config& c, std::string& out, size_t limit, int 
         if (mode(c) == Mode::kFastKey && c.w[2] != kNoName) {
           const StackNode n = node(c.w[1]);
           const ObjectTable& t = theory_.table(n.a);
+          const Rules r = rules(t, n);
           const auto& at = t.trie[c.w[2]];
           size_t depth = 0;  // characters read so far: the depth of the trie node
           uint32_t best = kNoName;
           std::vector<uint32_t> best_text;
           for (uint32_t i = at.low; i < at.high; ++i) {
-            if (!name_open(t, n, i, only_required(t, n))) continue;
+            if (!name_open(t, n, i, r)) continue;
             const bool better = best == kNoName || (t.required[i] && !t.required[best]);
             if (!better) continue;
             best = i;

@@ -178,9 +178,10 @@ Formula JsonTheory::table_from(std::vector<std::pair<TextId, Formula>> propertie
   std::unordered_map<TextId, bool> is_required;
   for (const TextId key : required) is_required[key] = true;
   std::vector<std::pair<std::vector<uint32_t>, TextId>> all;
-  std::unordered_map<TextId, bool> seen;
+  std::unordered_map<TextId, uint32_t> rank;
   const auto add = [&](TextId key) {
-    if (seen.try_emplace(key, true).second) all.push_back({pool_.text_code_points(key), key});
+    if (rank.try_emplace(key, uint32_t(rank.size())).second)
+      all.push_back({pool_.text_code_points(key), key});
   };
   for (const auto& [key, f] : properties) add(key);
   for (const TextId key : required) add(key);
@@ -194,6 +195,7 @@ Formula JsonTheory::table_from(std::vector<std::pair<TextId, Formula>> propertie
   for (const auto& [text, key] : all) {
     t->index[key] = uint32_t(t->names.size());
     t->names.push_back(key);
+    t->rank.push_back(rank[key]);
     texts.push_back(text);
     std::vector<Formula> goal;
     if (const auto it = own.find(key); it != own.end()) goal = it->second;
@@ -224,7 +226,9 @@ Formula JsonTheory::merge_tables(const std::vector<Formula>& tables) {
     const ObjectTable& t = table((*this)[f].a);
     // A table's goals include its own generics, so those are passed on for all names; applying
     // one twice changes nothing.
-    for (size_t i = 0; i < t.names.size(); ++i) {
+    std::vector<size_t> declared(t.names.size());
+    for (size_t i = 0; i < declared.size(); ++i) declared[t.rank[i]] = i;
+    for (const size_t i : declared) {
       properties.push_back({t.names[i], t.goals[i]});
       if (t.required[i]) required.push_back(t.names[i]);
     }

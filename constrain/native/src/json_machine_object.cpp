@@ -40,25 +40,47 @@ bool JsonMachine::close_object(Config& c) {
 
 // ------------------------------------------------------------------ which names may come
 
-// Members that are left are all spoken for by required names.
-bool JsonMachine::only_required(const ObjectTable& t, const StackNode& n) const {
-  return t.most != UINT32_MAX && uint64_t(n.d) + theory_.required_missing(t, n.b) >= t.most;
+JsonMachine::Rules JsonMachine::rules(const ObjectTable& t, const StackNode& n) const {
+  Rules r;
+  r.only_required =
+      t.most != UINT32_MAX && uint64_t(n.d) + theory_.required_missing(t, n.b) >= t.most;
+  if (!declared_order_) return r;
+  // A required name must not be skipped, and enough names must be left for the least count.
+  r.first = n.e;
+  for (size_t i = 0; i < t.names.size(); ++i) {
+    if (!t.required[i] || theory_.bit(n.b, uint32_t(i))) continue;
+    r.last = std::min(r.last, t.rank[i]);
+    r.others = false;
+  }
+  const size_t supply = t.others == LexicalPool::kNothing ? 0 : t.others_count;
+  if (t.least > n.d + 1 && supply < kFewKeys) {
+    std::vector<uint32_t> left;
+    for (size_t i = 0; i < t.names.size(); ++i)
+      if (t.allowed[i] && t.rank[i] >= n.e) left.push_back(t.rank[i]);
+    std::sort(left.begin(), left.end());
+    const uint32_t after = t.least - n.d - 1;  // members needed behind the next one
+    const size_t names = after > supply ? after - supply : 0;
+    if (names > 0)
+      r.last = std::min(r.last, left.size() > names ? left[left.size() - names - 1] : 0);
+  }
+  return r;
 }
 
 bool JsonMachine::name_open(const ObjectTable& t, const StackNode& n, uint32_t i,
-                            bool required) const {
-  return t.allowed[i] && (!required || t.required[i]) && !theory_.bit(n.b, i);
+                            const Rules& r) const {
+  return t.allowed[i] && (!r.only_required || t.required[i]) && t.rank[i] >= r.first &&
+         t.rank[i] <= r.last && !theory_.bit(n.b, i);
 }
 
 bool JsonMachine::range_open(const ObjectTable& t, const StackNode& n, uint32_t low, uint32_t high,
-                             bool required) const {
+                             const Rules& r) const {
   for (uint32_t i = low; i < high; ++i)
-    if (name_open(t, n, i, required)) return true;
+    if (name_open(t, n, i, r)) return true;
   return false;
 }
 
-LexId JsonMachine::fast_others(ObjectTable& t, const StackNode& n) {
-  if (t.others == LexicalPool::kNothing || t.others_count == 0 || only_required(t, n))
+LexId JsonMachine::fast_others(ObjectTable& t, const StackNode& n, const Rules& r) {
+  if (t.others == LexicalPool::kNothing || t.others_count == 0 || r.only_required || !r.others)
     return LexicalPool::kNothing;
   if (t.others_count >= kFewKeys) return t.others;
   // Few other keys: those seen are taken out of the language itself.
@@ -67,12 +89,35 @@ LexId JsonMachine::fast_others(ObjectTable& t, const StackNode& n) {
   return pool_.live(left) ? left : LexicalPool::kNothing;
 }
 
+LexId JsonMachine::general_keys(const StackNode& n) {
+  const LexId keys = theory_.keys(n.a, n.c);
+  if (!declared_order_ || keys == LexicalPool::kNothing) return keys;
+  // The earliest rank class that is open wins: names before other keys, and of the names those
+  // behind the last one seen, if any is left.
+  std::vector<std::pair<uint32_t, TextId>> ranked;
+  theory_.for_each_atom(n.a, [&](Formula a) {
+    const FormulaNode f = theory_[a];
+    if (f.op != Fop::kTable) return;
+    const ObjectTable& t = theory_.table(f.a);
+    for (size_t i = 0; i < t.names.size(); ++i) ranked.push_back({t.rank[i], t.names[i]});
+  });
+  uint32_t next = 0;
+  for (const auto& [rank, name] : ranked)
+    if (pool_.sets().contains(n.c, pool_.text_code_points(name))) next = std::max(next, rank + 1);
+  std::vector<std::vector<uint32_t>> later;
+  for (const auto& [rank, name] : ranked)
+    if (rank >= next) later.push_back(pool_.text_code_points(name));
+  const LexId ordered = pool_.both(keys, pool_.strings(pool_.sets().from(std::move(later))));
+  return pool_.live(ordered) ? ordered : keys;
+}
+
 bool JsonMachine::more_keys(const StackNode& n) {
   if (n.kind != Kind::kFastObject)
     return pool_.live(theory_.keys(n.a, n.c));
   ObjectTable& t = theory_.table(n.a);
-  return range_open(t, n, 0, uint32_t(t.names.size()), only_required(t, n)) ||
-         fast_others(t, n) != LexicalPool::kNothing;
+  const Rules r = rules(t, n);
+  return range_open(t, n, 0, uint32_t(t.names.size()), r) ||
+         fast_others(t, n, r) != LexicalPool::kNothing;
 }
 
 // ------------------------------------------------------------------ keys
@@ -81,8 +126,9 @@ bool JsonMachine::begin_key(Config& c) {
   const StackNode n = node(c.w[1]);
   if (n.kind == Kind::kFastObject) {
     ObjectTable& t = theory_.table(n.a);
-    const bool names = range_open(t, n, 0, uint32_t(t.names.size()), only_required(t, n));
-    const LexId others = fast_others(t, n);
+    const Rules r = rules(t, n);
+    const bool names = range_open(t, n, 0, uint32_t(t.names.size()), r);
+    const LexId others = fast_others(t, n, r);
     if (!names && others == LexicalPool::kNothing) return false;
     set_mode(c, Mode::kFastKey);
     c.w[2] = t.names.empty() ? kNoName : 0;
@@ -92,7 +138,7 @@ bool JsonMachine::begin_key(Config& c) {
     c.w[7] = others == LexicalPool::kNothing ? StringSets::kEmpty : n.c;
     return true;
   }
-  const LexId keys = theory_.keys(n.a, n.c);
+  const LexId keys = general_keys(n);
   if (!pool_.live(keys)) return false;
   const auto& names = theory_.frame_names(n.a, n.b);
   set_mode(c, Mode::kGeneralKey);
@@ -104,11 +150,11 @@ bool JsonMachine::begin_key(Config& c) {
 }
 
 bool JsonMachine::name_admitted(const ObjectTable& t, const StackNode& n, uint32_t trie_node,
-                                uint32_t decoder, bool required) const {
+                                uint32_t decoder, const Rules& r) const {
   const auto& at = t.trie[trie_node];
   for (uint32_t k = at.first_child; k < at.first_child + at.children; ++k)
     if (LexicalPool::can_become(decoder, t.trie[k].code_point) &&
-        range_open(t, n, t.trie[k].low, t.trie[k].high, required))
+        range_open(t, n, t.trie[k].low, t.trie[k].high, r))
       return true;
   return false;
 }
@@ -123,7 +169,7 @@ bool JsonMachine::name_begins(const ObjectTable& t, uint32_t trie_node, uint32_t
 bool JsonMachine::step_fast_key(Config& c, uint8_t byte) {
   StackNode n = node(c.w[1]);
   ObjectTable& t = theory_.table(n.a);
-  const bool required = only_required(t, n);
+  const Rules r = rules(t, n);
   uint32_t code_point;
   const LexStep s = LexicalPool::decode(c.w[5], byte, code_point);
   if (s == LexStep::kDead) return false;
@@ -133,7 +179,7 @@ bool JsonMachine::step_fast_key(Config& c, uint8_t byte) {
       if (c.w[2] != kNoName && !name_begins(t, c.w[2], c.w[5])) c.w[2] = kNoName;
       if (c.w[7] != StringSets::kEmpty && !pool_.can_begin(c.w[7], c.w[5])) c.w[7] = 0;
       return (c.w[3] != LexicalPool::kNothing && pool_.admits(c.w[3], c.w[5])) ||
-             (c.w[2] != kNoName && name_admitted(t, n, c.w[2], c.w[5], required));
+             (c.w[2] != kNoName && name_admitted(t, n, c.w[2], c.w[5], r));
     }
     bool named = false;
     if (c.w[2] != kNoName) {
@@ -145,7 +191,7 @@ bool JsonMachine::step_fast_key(Config& c, uint8_t byte) {
         break;
       }
       c.w[2] = next;
-      named = next != kNoName && range_open(t, n, t.trie[next].low, t.trie[next].high, required);
+      named = next != kNoName && range_open(t, n, t.trie[next].low, t.trie[next].high, r);
     }
     if (c.w[3] != LexicalPool::kNothing) {
       c.w[3] = pool_.advance(c.w[3], code_point);
@@ -159,7 +205,8 @@ bool JsonMachine::step_fast_key(Config& c, uint8_t byte) {
   // The closing quote.
   if (c.w[2] != kNoName && t.trie[c.w[2]].name != kNoName) {
     const uint32_t i = t.trie[c.w[2]].name;
-    if (!name_open(t, n, i, required)) return false;
+    if (!name_open(t, n, i, r)) return false;
+    if (declared_order_) n.e = t.rank[i] + 1;
     n.b = theory_.bit_set(n.b, i);
     n.d = theory_.count_after(t, n.d);
     c.w[1] = push(n);
@@ -180,6 +227,7 @@ bool JsonMachine::close_fast_other(Config& c, uint32_t outcome, TextId text, boo
   if (c.w[0] & kTextUnknown) c.w[0] |= kUnsure;
   if (text_known) n.c = pool_.sets().add(n.c, pool_.text_code_points(text));
   n.d = theory_.count_after(t, n.d);
+  if (declared_order_) n.e = UINT32_MAX;  // other keys come last
   c.w[1] = push(n);
   set_mode(c, Mode::kColon);
   c.w[2] = goal;

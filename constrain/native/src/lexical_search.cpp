@@ -187,7 +187,8 @@ bool LexicalPool::enumerate(LexId start, size_t cap, std::vector<std::vector<uin
       const uint32_t high = i + 1 < bounds.size() ? bounds[i + 1] : 0x110000;
       const LexId next = advance(id, low);
       if (next == kNothing) continue;
-      if (high - low > cap + 1) return false;
+      // Every open text leads to a member of its own.
+      if (out.size() + stack.size() + (high - low) > cap) return false;
       for (uint32_t c = low; c < high; ++c) {
         auto longer = text;
         longer.push_back(c);

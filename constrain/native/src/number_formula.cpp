@@ -400,8 +400,8 @@ bool NumberFormulas::evaluate(NumberId id, const Decimal& value, bool lexical) c
 size_t NumberFormulas::bytes() const {
   constexpr size_t kNode = 48;
   return values_.capacity() * sizeof(Decimal) + value_bytes_ +
-         nodes_.capacity() * sizeof(NumberNode) + args_.capacity() * sizeof(uint32_t) + index_bytes_ +
-         (index_.size() + value_index_.size()) * kNode +
+         nodes_.capacity() * sizeof(NumberNode) + args_.capacity() * sizeof(uint32_t) +
+         index_bytes_ + (index_.size() + value_index_.size()) * kNode +
          (index_.bucket_count() + value_index_.bucket_count()) * sizeof(void*);
 }
 

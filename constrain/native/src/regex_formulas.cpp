@@ -24,7 +24,9 @@ void sort_unique(std::vector<Id>& ids) {
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
 }
 
-void erase(std::vector<Id>& ids, Id id) { ids.erase(std::remove(ids.begin(), ids.end(), id), ids.end()); }
+void erase(std::vector<Id>& ids, Id id) {
+  ids.erase(std::remove(ids.begin(), ids.end(), id), ids.end());
+}
 
 }  // namespace
 
@@ -417,7 +419,8 @@ std::vector<Terms::Lits> Terms::disjuncts(Id id, bool positive) {
   switch (f.kind) {
     case FormulaKind::kFalse:
     case FormulaKind::kTrue:
-      return (f.kind == FormulaKind::kTrue) == positive ? std::vector<Lits>{{}} : std::vector<Lits>{};
+      if ((f.kind == FormulaKind::kTrue) == positive) return {Lits{}};
+      return {};
     case FormulaKind::kAtom:
       return {{id * 2 + (positive ? 0u : 1u)}};
     case FormulaKind::kNot:
@@ -449,7 +452,9 @@ std::vector<Terms::Lits> Terms::disjuncts(Id id, bool positive) {
           Lits both;
           std::set_union(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
           bool possible = true;
-          for (size_t i = 1; i < both.size(); ++i) possible = possible && both[i] != (both[i - 1] ^ 1);
+          for (size_t i = 1; i < both.size(); ++i) {
+            possible = possible && both[i] != (both[i - 1] ^ 1);
+          }
           if (possible) result.push_back(std::move(both));
         }
         check();

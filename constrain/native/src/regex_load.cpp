@@ -186,7 +186,8 @@ std::unique_ptr<Terms> load(std::span<const int32_t> program, Loaded& loaded) {
         const uint32_t n = reader.count("children");
         std::vector<Id> list;
         for (uint32_t i = 0; i < n; ++i) list.push_back(child());
-        parts[node] = op == kOpSeq ? terms->sequence(std::move(list)) : terms->choice(std::move(list));
+        parts[node] =
+            op == kOpSeq ? terms->sequence(std::move(list)) : terms->choice(std::move(list));
         break;
       }
       case kOpRepeat: {

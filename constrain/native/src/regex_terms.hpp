@@ -10,8 +10,8 @@
 // their bounds only are united or the narrower dropped, and "anything" absorbs what is optional
 // before it.
 //
-// The rules of derivation (c is the next code point, k a chain, D the derivative, E(p) the condition
-// under which p matches nothing here, itself about what follows c):
+// The rules of derivation (c is the next code point, k a chain, D the derivative, E(p) the
+// condition under which p matches nothing here, itself about what follows c):
 //   D(p k)        = N(p, k)  or  E(p) and D(k)          N: p takes c
 //   N(set, k)     = k if c is in the set
 //   N(p q, k)     = N(p, q k)  or  E(p) and N(q, k)

@@ -44,7 +44,7 @@ class JsonMachine final : public Machine {
   };
   enum class Kind : uint32_t { kFastObject, kObject, kObjectMember, kArray, kArrayItem };
   // What a, b, c, d, e hold per kind:
-  //   kFastObject    table, bits of names seen, other keys seen, members counted, -
+  //   kFastObject    table, bits of names seen, other keys seen, members counted, next rank
   //   kObject        formula, tracked formulas, keys seen, members captured + 1, -
   //   kObjectMember  residual, tracked, keys seen, members captured + 1, list (variables, key)
   //   kArray         formula, tracked, values seen + 1, items captured + 1, -
@@ -91,14 +91,21 @@ class JsonMachine final : public Machine {
   // Ends the value that stands above the stack's top; `truth` answers the frame's variables.
   bool end_value(Config& c, std::span<const uint32_t> truth, bool captured, ValueId value);
 
-  // Names of a fast object that may come next.
-  bool name_open(const ObjectTable& t, const StackNode& n, uint32_t index, bool only_required) const;
+  // Which names of a fast object may come next.
+  struct Rules {
+    bool only_required = false;              // the members left are all spoken for
+    uint32_t first = 0, last = UINT32_MAX;   // ranks, under declared order
+    bool others = true;                      // keys without a name may come
+  };
+  Rules rules(const ObjectTable& t, const StackNode& n) const;
+  bool name_open(const ObjectTable& t, const StackNode& n, uint32_t index, const Rules& r) const;
   bool range_open(const ObjectTable& t, const StackNode& n, uint32_t low, uint32_t high,
-                  bool only_required) const;
-  bool only_required(const ObjectTable& t, const StackNode& n) const;
-  LexId fast_others(ObjectTable& t, const StackNode& n);
+                  const Rules& r) const;
+  LexId fast_others(ObjectTable& t, const StackNode& n, const Rules& r);
   bool name_admitted(const ObjectTable& t, const StackNode& n, uint32_t trie_node, uint32_t decoder,
-                     bool only_required) const;
+                     const Rules& r) const;
+  // Keys of a general object, in declared order where that is possible.
+  LexId general_keys(const StackNode& n);
   bool name_begins(const ObjectTable& t, uint32_t trie_node, uint32_t decoder) const;
   LexicalView base_view(LexId goal, uint32_t tracked, uint32_t decoder);
 

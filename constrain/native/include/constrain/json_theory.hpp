@@ -39,6 +39,7 @@ struct ObjectTable {
   std::vector<TextId> names;              // sorted by code points
   std::vector<Formula> goals;             // per name, everything that applies to it
   std::vector<uint8_t> required;          // per name
+  std::vector<uint32_t> rank;             // per name, its place in declaration order
   std::vector<std::pair<LexId, Formula>> generics;
   uint32_t count_required = 0;
   uint32_t least = 0, most = UINT32_MAX;  // members

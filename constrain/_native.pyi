@@ -45,6 +45,20 @@ class Program:
         property_order: str,
     ) -> None: ...
 
+class Analyzer:
+    """Questions about the nodes of a program, without a vocabulary.  Thread-safe.
+
+    ``clauses`` is a conjunction of disjunctions of literals: ``n`` for "satisfies node n", ``~n``
+    for "does not".
+    """
+
+    def __init__(self, program: Program, max_memory: int = ...) -> None: ...
+    def satisfiable(self, clauses: Sequence[Sequence[int]]) -> bool | None: ...
+    def strings_are_finite(self, clauses: Sequence[Sequence[int]]) -> bool | None: ...
+    def example(self, clauses: Sequence[Sequence[int]], limit: int) -> bytes | None: ...
+    @property
+    def memory(self) -> int: ...
+
 class Constraint:
     """A program at a vocabulary."""
 

@@ -29,7 +29,7 @@ pattern's length, plus the intervals of the distinct sets that it uses.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from constrain.regex.charsets import ANY, CharSet, complement
 
@@ -119,10 +119,6 @@ class ProgramBuilder:
             node = self._memo["anything"] = self.repeat(self.set(ANY), 0, None)
         return node
 
-    def text(self, text: str) -> int:
-        """Exactly this text."""
-        return self.seq([self.char(ord(c)) for c in text])
-
     def boundary(self, word: CharSet, *, negative: bool) -> int:
         """``\\b``: just one of the neighbours here is in `word`; negative: ``\\B``."""
         other = complement(word)
@@ -144,7 +140,3 @@ class ProgramBuilder:
             program.extend(intervals)
         program.extend(self._nodes)
         return program
-
-    def strings(self, texts: Iterable[str]) -> int:
-        """Any of these texts."""
-        return self.alt([self.text(t) for t in texts])

@@ -52,7 +52,7 @@ class Dialect:
         """The keywords that hold schemas by the key that makes them apply."""
         if self.draft <= 7:
             return ("dependencies",)
-        return ("dependentSchemas",) if self.declared else ("dependentSchemas", "dependencies")
+        return ("dependentSchemas", "dependencies")
 
     @property
     def name(self) -> str:

@@ -550,10 +550,9 @@ def handlers_of(dialect: Dialect) -> dict[str, Handler | None]:
         table.update(dict.fromkeys(_VALIDATION))
     # the keywords that later drafts dropped or replaced
     table["additionalItems"] = _additional_items
-    if draft < 2019 or not dialect.declared:
-        table["dependencies"] = _dependencies
-    else:
-        table["dependencies"] = _of_another_draft("dependencies")
+    # Deprecated since 2019-09, where an implementation may still honour it: enforcing what somebody
+    # wrote down is the safe reading.
+    table["dependencies"] = _dependencies
     if draft == 4:
         table["id"] = _legacy_id
     if draft == 2019:

@@ -160,6 +160,7 @@ class Translator:
         if "$ref" in schema and self._is_plain_ref(schema, where, place):
             target, inner, there = self.follow(schema, where, place)
             found = self.in_place(target, inner, there)
+            self.translated.append((place, found, schema, context.draft))
         elif self._depth >= _MAX_DEPTH:
             found = where.refs.get(key)
             if found is None or self.builder.op(found) != _REF:

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from tests.reference import data, oracle, vocabularies
-from tests.reference.drive import allowed_ids, new_row
+from tests.reference.drive import allowed_ids, bit, new_row
 from tests.reference.vocabularies import TestVocabulary
 
 WHITESPACE = b" \t\n\r"
@@ -191,13 +191,19 @@ class Walker:
         self.names = _quoted(words.names)
         self.values = _quoted(words.values)
 
-    def allowed(self, matcher: Any) -> np.ndarray:
-        """The allowed ids; none where the matcher says that no token can continue."""
+    def _fill(self, matcher: Any) -> bool:
+        """Fill the row; False where the matcher says that no token can continue."""
         import constrain
 
         try:
             matcher.fill_bitmask(self.row, 0)
         except constrain.UnsatisfiableError:
+            return False
+        return True
+
+    def allowed(self, matcher: Any) -> np.ndarray:
+        """The allowed ids; none where the matcher says that no token can continue."""
+        if not self._fill(matcher):
             return np.empty(0, dtype=np.int64)
         return allowed_ids(np.asarray(self.row)[0], self.lexicon.vocabulary.vocabulary.size)
 
@@ -261,22 +267,20 @@ class Walker:
         matcher = trail.matcher.fork()
         scanner = trail.scanner.copy()
         text = bytearray(trail.text)
-        single = self.lexicon.single
         steps = blanks = 0
         while steps < limit:
-            ids = self.allowed(matcher)
-            allowed = set(ids.tolist())
-            if not allowed:
+            if not self._fill(matcher):
                 return Walk("dead", bytes(text), steps, "no token is allowed")
-            end = next((i for i in self.eos if i in allowed), None)
+            row = np.asarray(self.row)[0]
+            end = next((i for i in self.eos if bit(row, i)), None)
             if end is not None:
                 matcher.advance(end)
                 return Walk("finished", bytes(text), steps)
             written = b""
             if scanner.in_string and not scanner.escaped:
-                written = self._word(matcher, scanner, rng, attempt, int(single[0x22]) in allowed)
+                written = self._word(matcher, scanner, rng, attempt, self._can(0x22))
             if not written:
-                token = self._token(allowed, ids, scanner, rng, attempt)
+                token = self._token(matcher, scanner, rng, attempt)
                 matcher.advance(token)
                 written = self.lexicon.tokens[token] or b""
             text += written
@@ -305,15 +309,13 @@ class Walker:
                 return word
         return b""
 
-    def _token(
-        self,
-        allowed: set[int],
-        ids: np.ndarray,
-        scanner: Scanner,
-        rng: random.Random,
-        attempt: int,
-    ) -> int:
-        """The token that most likely leads home."""
+    def _can(self, byte: int) -> bool:
+        """Whether the filled row allows the token that is this single byte."""
+        token = int(self.lexicon.single[byte])
+        return token >= 0 and bit(np.asarray(self.row)[0], token)
+
+    def _token(self, matcher: Any, scanner: Scanner, rng: random.Random, attempt: int) -> int:
+        """The token that most likely leads home; the row is filled."""
         single = self.lexicon.single
         if scanner.in_string:
             order = list(b'"')
@@ -330,9 +332,9 @@ class Walker:
             else:
                 order = [*b"}]:,", *value, *digits, *b"-"]
         for byte in order:
-            if int(single[byte]) in allowed:
+            if self._can(byte):
                 return int(single[byte])
-        plain = [int(i) for i in single if i >= 0 and int(i) in allowed]
+        plain = [int(single[byte]) for byte in range(256) if self._can(byte)]
         if scanner.in_string:
             # Where a pattern asks for a mark that letters never lead to, a mark has to be drawn.
             drawn = rng.random()
@@ -341,7 +343,7 @@ class Walker:
             plain = liked or [i for i in plain if i != single[0x5C]] or plain
         else:
             plain = [i for i in plain if not self.lexicon.blank[i]] or plain
-        return rng.choice(plain) if plain else int(rng.choice(ids))
+        return rng.choice(plain) if plain else int(rng.choice(self.allowed(matcher)))
 
 
 @dataclass

@@ -6,7 +6,6 @@ import datetime
 import ipaddress
 import json
 import random
-import re
 from pathlib import Path
 
 import pytest
@@ -186,8 +185,7 @@ def test_what_regex_accepts_can_be_compiled(automaton: RegexRunner) -> None:
             continue
         accepted += 1
         compile_ecma(pattern)
-        # Nothing is accepted that only leniency lets through.
-        assert not re.search(r"\\a|z-a\]|\{3,1\}", pattern.replace("z-a", "", 0)) or "[" in pattern
+        assert r"\a" not in pattern
     assert accepted > 300
 
 
@@ -213,7 +211,7 @@ def test_idn_host_names_have_a_second_opinion(automaton: RegexRunner) -> None:
             raise AssertionError(f"{text!r}: {error}") from error
     assert accepted > 500
     # The bounds of length: the longest labels of the costliest code points still fit.
-    for label in ("\u3134" * 0 + "\u4e00\uac00" * 4 + "\u9fa5", "\u00e0\u0561" * 7):
+    for label in ("\u4e00\uac00" * 4 + "\u9fa5", "\u00e0\u0561" * 7):
         assert automaton.accepts(label)
         assert len(label.encode("punycode")) <= 59
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "constrain/errors.hpp"
+#include "constrain/program.hpp"
 #include "constrain/session.hpp"
 
 namespace nb = nanobind;
@@ -67,9 +68,13 @@ void bind_errors(nb::module_& m);
 void bind_vocabulary(nb::module_& m);
 void bind_constraint(nb::module_& m);
 void bind_logits(nb::module_& m);
+void bind_analysis(nb::module_& m);
 
 struct BoundVocabulary {
   std::shared_ptr<Vocabulary> core;
+};
+struct BoundProgram {
+  std::shared_ptr<const Program> core;
 };
 struct BoundConstraint {
   std::shared_ptr<Constraint> core;

@@ -18,10 +18,6 @@ namespace constrain::bind {
 namespace {
 
 using SharedProgram = std::shared_ptr<const Program>;
-struct BoundProgram {
-  SharedProgram core;
-};
-
 void make_program(BoundProgram* self, std::string_view kind, nb::handle nodes, nb::handle args,
                   nb::handle refs, nb::handle values, nb::handle regexes, nb::handle strings,
                   int32_t root, std::string_view whitespace, std::string_view numbers,

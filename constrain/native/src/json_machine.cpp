@@ -55,10 +55,10 @@ uint32_t JsonMachine::push(const StackNode& n) {
   return id;
 }
 
-Config JsonMachine::start() {
+Config JsonMachine::start_at(Formula goal) {
   Config c;
   set_mode(c, Mode::kValue);
-  c.w[2] = theory_.root();
+  c.w[2] = goal;
   return c;
 }
 

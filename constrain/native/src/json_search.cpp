@@ -9,24 +9,29 @@ namespace constrain {
 // answer is kept only if it used no assumption that is still open.
 template <class Fn>
 bool JsonTheory::guarded(uint64_t key, Fn fn) {
-  if (const auto it = sat_memo_.find(key); it != sat_memo_.end()) return it->second;
+  if (const auto it = sat_memo_.find(key); it != sat_memo_.end()) {
+    if (!unproved_.empty() && unproved_.count(key) != 0) give_up();
+    return it->second;
+  }
   if (in_progress_.empty()) guarded_calls_ = 0;
-  if (++guarded_calls_ > kGuardedCalls && !in_progress_.empty()) return true;
+  if (++guarded_calls_ > kGuardedCalls && !in_progress_.empty()) return give_up();
   if (const auto it = in_progress_.find(key); it != in_progress_.end()) {
     low_ = std::min(low_, it->second);
     return false;
   }
-  if (depth_ >= kMaxDepth) return true;
+  if (depth_ >= kMaxDepth) return give_up();
   const int depth = depth_++;
   in_progress_[key] = depth;
   const int saved = low_;
   low_ = INT32_MAX;
+  const size_t given_up = unproved_count_;
   const bool r = fn();
   in_progress_.erase(key);
   --depth_;
   const int low = low_;
   if (r) {
     sat_memo_[key] = true;
+    if (unproved_count_ != given_up) unproved_.insert(key);
     low_ = saved;
   } else if (low >= depth) {
     sat_memo_[key] = false;
@@ -48,7 +53,7 @@ bool JsonTheory::top(Fn fn) {
     in_progress_.clear();
     low_ = INT32_MAX;
     depth_ = 0;
-    return true;
+    return give_up();
   }
 }
 
@@ -293,9 +298,11 @@ Formula JsonTheory::project(Formula f, const std::function<bool(Formula)>& open)
   try {
     return project_step(f, kTrue, open, steps);
   } catch (const TooBroad&) {
+    give_up();
     return relax(f, true);
   } catch (const Spent&) {
     if (!outermost) throw;
+    give_up();
     in_progress_.clear();
     low_ = INT32_MAX;
     depth_ = 0;

@@ -206,8 +206,8 @@ Id Terms::repeat(Id body, uint32_t least, uint32_t most) {
     // (y{a,b}){least,most} is y{a*least,b*most} where the intervals [a*n, b*n] leave no gap; gaps
     // are widest for the smallest n.
     const uint64_t a = x.b, b = x.c, n = least;
-    const bool dense =
-        least == most || (n == 0 ? a <= 1 : x.c == kInfinity || (n + 1) * a <= n * b + 1);
+    const bool open = x.c == kInfinity || (n + 1) * a <= n * b + 1;
+    const bool dense = least == most || (n == 0 ? a <= 1 : open);
     const uint64_t low = a * n;
     const bool infinite = x.c == kInfinity || most == kInfinity;
     const uint64_t high = infinite ? 0 : b * most;
@@ -329,12 +329,9 @@ Id Terms::choice(std::vector<Id> list) {
   flat.resize(kept);
   if (sets == 1) flat.push_back(last_set);
   if (sets > 1) flat.push_back(set_part(intern_set(united)));
-  Id result;
-  if (flat.empty()) {
-    return optional ? kEmptyPart : kFailPart;
-  } else if (flat.size() == 1) {
-    result = flat[0];
-  } else {
+  if (flat.empty()) return optional ? kEmptyPart : kFailPart;
+  Id result = flat[0];
+  if (flat.size() > 1) {
     std::sort(flat.begin(), flat.end());
     Part part;
     part.kind = PartKind::kChoice;

@@ -23,7 +23,9 @@ class JsonMachine final : public Machine {
   // Throws UnsatisfiableConstraint if no value satisfies the program.
   JsonMachine(std::shared_ptr<const Program> program, LexicalPool& pool);
 
-  Config start() override;
+  Config start() override { return start_at(theory_.root()); }
+  // Before a value that must satisfy `goal`.
+  Config start_at(Formula goal);
   bool step(Config& config, uint8_t byte) override;
   bool accepts(const Config& config) override;
   LexicalView lexical(const Config& config) override;

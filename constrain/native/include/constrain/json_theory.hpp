@@ -87,6 +87,7 @@ class JsonTheory final : public Formulas {
   JsonTheory(const Program& program, LexicalPool& pool);
 
   Formula root() { return load(program_.root); }
+  Formula node(int32_t n) { return load(n); }
 
   // ---- one type of a value formula
   bool literal(Formula f, Type type);  // type: null, true or false
@@ -102,6 +103,8 @@ class JsonTheory final : public Formulas {
 
   // ---- satisfiability; `seen` holds the keys read so far, `values` a list of items read so far
   bool satisfiable(Formula f);
+  // Grows whenever an answer is "yes" because a budget was spent.
+  size_t unproved() const { return unproved_count_; }
   bool object_open(Formula f, StringSet seen);
   bool array_open(Formula f, uint32_t values);
 
@@ -174,6 +177,10 @@ class JsonTheory final : public Formulas {
   }
   template <class Fn>
   bool guarded(uint64_t key, Fn fn);
+  bool give_up() {
+    ++unproved_count_;
+    return true;
+  }
   template <class Fn>
   bool top(Fn fn);
   bool satisfiable_typed(Formula f, Type type);
@@ -236,6 +243,8 @@ class JsonTheory final : public Formulas {
   std::unordered_map<uint64_t, int> in_progress_;
   int low_ = INT32_MAX;
   size_t ticks_ = 0, guarded_calls_ = 0;
+  size_t unproved_count_ = 0;
+  std::unordered_set<uint64_t> unproved_;  // remembered answers that count as such
   int depth_ = 0;
   std::unordered_map<Formula, Names> names_memo_;
   std::unordered_map<uint64_t, Names> frame_names_memo_;

@@ -182,7 +182,7 @@ def _format(t: Translator, frame: Frame, value: object) -> None:
         t.fail(frame, "format", "a string", value)
     if not (t.formats or frame.context.resource.dialect.format_assertion):
         return
-    node = t.format(value, frame.place)
+    node = t.format(value, frame.context.resource.dialect.name, frame.place)
     if node is None:
         t.note(frame, "format", "unknown", f"{value!r} is not enforced")
         return

@@ -17,11 +17,11 @@ def pattern(text: str) -> array:
 
 
 @lru_cache(maxsize=256)
-def named_format(name: str) -> array | None:
-    """The regex program of a `format`, or None where nothing is known of it."""
+def named_format(name: str, draft: str) -> array | None:
+    """The regex program of a `format` in a draft, or None where nothing is known of it."""
     from constrain.regex import compile_format
 
-    return compile_format(name)
+    return compile_format(name, draft)
 
 
 def narrowed_format(name: str) -> str | None:

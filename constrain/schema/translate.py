@@ -333,10 +333,10 @@ class Translator:
         except (RegexError, UnsupportedError) as error:
             raise self._at(error, place, tokens) from None
 
-    def format(self, name: str, place: int) -> int | None:
-        """The formula of a `format`, or None where it is not one that is enforced."""
+    def format(self, name: str, draft: str, place: int) -> int | None:
+        """The formula of a `format` as `draft` means it, or None where it is not enforced."""
         try:
-            program = regexes.named_format(name)
+            program = regexes.named_format(name, draft)
         except (RegexError, UnsupportedError) as error:
             raise self._at(error, place, ("format",)) from None
         return None if program is None else self.builder.regex(program)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from constrain import _native
+from constrain._programs import native_program
+from constrain.errors import UnsatisfiableError
 from constrain.matcher import Matcher
 from constrain.program import Program
 
@@ -47,18 +49,27 @@ class CompiledConstraint:
         self.spec = spec
         self.vocabulary = vocabulary
         self.program = spec.program()
-        self._native = _native.Constraint(
-            vocabulary.native, _native_program(self.program), max_memory
-        )
+        try:
+            self._native = _native.Constraint(
+                vocabulary.native, native_program(self.program), max_memory
+            )
+        except UnsatisfiableError as error:
+            raise _explained(spec, error) from None
 
     def matcher(self) -> Matcher:
         """A matcher at the start of a sequence."""
         return Matcher(self)
 
-    def report(self) -> Any:
-        """What is enforced, what is narrowed and what is ignored, as the spec reports it."""
+    def report(self, *, analyze: bool = False) -> Any:
+        """What is enforced, what is narrowed and what is ignored, as the spec reports it.
+
+        With ``analyze`` also findings: what can never appear, has no limits or looks like a
+        mistake (see `constrain.JsonSchema.report`).
+        """
         report = getattr(self.spec, "report", None)
-        return dict(self.program.notes) if report is None else report()
+        if report is None:
+            return dict(self.program.notes)
+        return report(analyze=True) if analyze else report()
 
     @property
     def memory(self) -> int:
@@ -95,17 +106,7 @@ def compile(
     return CompiledConstraint(spec, vocabulary, max_memory=max_memory)
 
 
-def _native_program(program: Program) -> _native.Program:
-    return _native.Program(
-        program.kind,
-        program.nodes,
-        program.args,
-        program.refs,
-        program.values,
-        program.regexes,
-        program.strings,
-        program.root,
-        program.whitespace,
-        program.numbers,
-        program.property_order,
-    )
+def _explained(spec: Spec, error: UnsatisfiableError) -> UnsatisfiableError:
+    """The same error with the reason, where the spec can tell."""
+    explain = getattr(spec, "unsatisfiable_error", None)
+    return error if explain is None else explain()

@@ -65,6 +65,7 @@ UTF-8, is the string that ``root`` speaks of: used by Regex and Choice.
     schemas  [(place, node, schema, draft number)]: the formula of each schema translated
     entries  [(place, keyword, status, detail)]: what is unusual (see ``constrain/schema/report``)
     formats  whether ``format`` is asserted
+    content  whether ``contentEncoding`` is asserted
 """
 
 from __future__ import annotations

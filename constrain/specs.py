@@ -50,6 +50,10 @@ class Regex:
             self._program.append(builder.build("text", root))
         return self._program[0]
 
+    def unsatisfiable_error(self) -> UnsatisfiableError:
+        """The error for a pattern that is known to match nothing."""
+        return UnsatisfiableError(f"no text matches the regular expression {self.pattern!r}")
+
 
 @dataclass(frozen=True, slots=True, init=False)
 class Choice:

@@ -18,6 +18,19 @@ import constrain
 
 HERE = Path(__file__).resolve().parent
 
+# The constraint alone makes the output valid; a model that has read the keys also fills them well.
+SYSTEM = """You sort support tickets. Answer with one JSON object of this shape:
+{
+  "summary": one sentence,
+  "category": what it is about,
+  "priority": "low" | "normal" | "high" | "urgent",
+  "sentiment": 1 (angry) to 5 (happy),
+  "customer": {"name": string, "email": string},
+  "order": order number or null,
+  "received": "YYYY-MM-DD",
+  "problems": [{"part": what is affected, "symptom": string}]
+}"""
+
 
 def read_tickets(limit: int) -> list[dict[str, Any]]:
     """The first `limit` tickets of the example data."""
@@ -29,7 +42,7 @@ def ask(ticket: dict[str, Any]) -> list[dict[str, str]]:
     """The chat messages for one ticket."""
     text = f"From: {ticket['from']}\nDate: {ticket['received']}\nSubject: {ticket['subject']}\n\n"
     return [
-        {"role": "system", "content": "You sort support tickets. Answer with one JSON object."},
+        {"role": "system", "content": SYSTEM},
         {"role": "user", "content": text + ticket["body"]},
     ]
 

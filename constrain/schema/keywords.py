@@ -17,7 +17,7 @@ from constrain.schema.checks import count, schema_map, schemas_of, strings_of
 from constrain.schema.context import OPEN
 from constrain.schema.dialects import Dialect
 from constrain.schema.disjoint import are_disjoint
-from constrain.schema.regexes import narrowed_format
+from constrain.schema.regexes import content_encoding, narrowed_format
 from constrain.schema.sources import has_key
 
 if TYPE_CHECKING:
@@ -190,6 +190,18 @@ def _format(t: Translator, frame: Frame, value: object) -> None:
     narrowing = narrowed_format(value)
     if narrowing is not None:
         t.note(frame, "format", "narrowed", f"{value!r}: {narrowing}")
+
+
+def _content_encoding(t: Translator, frame: Frame, value: object) -> None:
+    if not t.content:
+        return
+    if type(value) is not str:
+        t.fail(frame, "contentEncoding", "a string", value)
+    program = content_encoding(value)
+    if program is None:
+        t.note(frame, "contentEncoding", "unknown", f"{value!r} is not enforced")
+        return
+    frame.out.append(t.builder.regex(program))
 
 
 # -- in place ----------------------------------------------------------------------------------
@@ -553,6 +565,8 @@ def handlers_of(dialect: Dialect) -> dict[str, Handler | None]:
     # Deprecated since 2019-09, where an implementation may still honour it: enforcing what somebody
     # wrote down is the safe reading.
     table["dependencies"] = _dependencies
+    if draft >= 7:
+        table["contentEncoding"] = _content_encoding
     if draft == 4:
         table["id"] = _legacy_id
     if draft == 2019:

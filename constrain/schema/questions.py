@@ -11,36 +11,21 @@ Budgets: a number of questions and seconds altogether; each question has step bu
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from constrain import _native
+from constrain._programs import native_program
 from constrain.errors import ConstrainError
 from constrain.program import TYPES, Op, Program
 from constrain.schema.builder import NEVER, TRUE, ProgramBuilder
 
-__all__ = ["BudgetSpentError", "Clauses", "Questions", "native_program"]
+__all__ = ["BudgetSpentError", "Clauses", "Questions"]
 
 Clauses = list[list[int]]
 
 
 class BudgetSpentError(Exception):
     """No more questions may be asked."""
-
-
-def native_program(program: Program) -> _native.Program:
-    """The tables of a program as the core takes them."""
-    return _native.Program(
-        program.kind,
-        program.nodes,
-        program.args,
-        program.refs,
-        program.values,
-        program.regexes,
-        program.strings,
-        program.root,
-        program.whitespace,
-        program.numbers,
-        program.property_order,
-    )
 
 
 class Questions:
@@ -124,7 +109,7 @@ class Questions:
         text = self._ask("example", clauses, limit)
         return None if text is None else text.decode()
 
-    def _ask(self, name: str, clauses: tuple[list[int], ...], *more: int) -> object:
+    def _ask(self, name: str, clauses: tuple[list[int], ...], *more: int) -> Any:
         self._left -= 1
         if self._left < 0 or time.monotonic() > self._deadline:
             raise BudgetSpentError

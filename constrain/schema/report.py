@@ -1,6 +1,7 @@
 """What became of each keyword of a schema: the report of a compiled constraint.
 
-Built on demand from the notes of a program; translation itself only records what is unusual.
+Built on demand from the notes of a program; translation itself only records what is unusual.  An
+analysis (`constrain.schema.analyze`) adds findings.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 from constrain.program import Program
 from constrain.schema.dialects import Dialect
+from constrain.schema.findings import SEVERITIES, Finding, findings_text
 from constrain.schema.keywords import handlers_of
 from constrain.schema.loading import pointer_of
 
@@ -51,9 +53,13 @@ class ReportEntry:
 
 @dataclass(frozen=True)
 class Report:
-    """All entries, the unusual ones first.  Iterable."""
+    """All entries, the unusual ones first.  Iterable.
+
+    ``findings`` are there after an analysis, worst first; without one the tuple is empty.
+    """
 
     entries: tuple[ReportEntry, ...]
+    findings: tuple[Finding, ...] = ()
 
     @classmethod
     def from_program(cls, program: Program) -> Report:
@@ -75,8 +81,12 @@ class Report:
         """The entries of one status."""
         return tuple(entry for entry in self.entries if entry.status == status)
 
+    def of_severity(self, severity: str) -> tuple[Finding, ...]:
+        """The findings of one severity: "error", "warning" or "info"."""
+        return tuple(finding for finding in self.findings if finding.severity == severity)
+
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values: counts by status, and the entries."""
+        """Plain JSON values: counts by status, the entries, and the findings by severity."""
         counts = Counter(entry.status for entry in self.entries)
         return {
             "counts": {status: counts.get(status, 0) for status in _ORDER},
@@ -89,14 +99,18 @@ class Report:
                 }
                 for entry in self.entries
             ],
+            "severities": {s: len(self.of_severity(s)) for s in SEVERITIES},
+            "findings": [finding.to_dict() for finding in self.findings],
         }
 
     def __str__(self) -> str:
-        lines = []
+        lines = [findings_text(self.findings), ""] if self.findings else []
         for status in _ORDER:
             entries = self.of_status(status)
             if not entries:
                 continue
+            if self.findings and status not in ("enforced", "annotation"):
+                continue  # said by the findings
             lines.append(f"{status} ({len(entries)}): {_MEANING[status]}")
             if status in ("enforced", "annotation"):
                 counts = Counter(entry.keyword for entry in entries)
@@ -153,6 +167,8 @@ def _keywords(notes: dict[str, Any]) -> list[ReportEntry]:
                 continue
             if keyword == "format" and not notes.get("formats", True):
                 add(where, keyword, "annotation", "formats='ignore'")
+            elif keyword == "contentEncoding" and not notes.get("content", True):
+                add(where, keyword, "annotation", "content='ignore'")
             elif handlers.get(keyword) is None:
                 add(where, keyword, "annotation", "")
             else:

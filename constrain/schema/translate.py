@@ -75,11 +75,14 @@ class Frame:
 class Translator:
     """The translation of one schema to one program."""
 
-    def __init__(self, registry: Registry, *, formats: bool, forbid: bool) -> None:
+    def __init__(
+        self, registry: Registry, *, formats: bool, forbid: bool, content: bool = False
+    ) -> None:
         self.registry = registry
         self.places = registry.places
         self.builder = ProgramBuilder()
         self.formats = formats
+        self.content = content
         self.contexts = Contexts(handlers_of)
         self.entries: list[tuple[int, str, str, str]] = []
         self.translated: list[tuple[int, int, dict, int]] = []
@@ -106,6 +109,7 @@ class Translator:
             "schemas": self.translated,
             "entries": self.entries,
             "formats": self.formats,
+            "content": self.content,
         }
         return self.builder.build("json", node, notes=notes, **policies)
 

@@ -22,6 +22,7 @@ import collections
 import dataclasses
 import json
 import random
+import re
 import sys
 import time
 from collections.abc import Iterable
@@ -35,7 +36,7 @@ from tests.reference.drive import allowed_ids, bit, new_row
 from tests.reference.vocabularies import TestVocabulary
 
 WHITESPACE = b" \t\n\r"
-_COMPLETION_BYTES = 1 << 16
+_COMPLETION_BYTES = 2_000
 _LETTERS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -164,6 +165,13 @@ class Words:
                 members = item.get(keyword)
                 if isinstance(members, dict):
                     names.update(members)
+            # A pattern without its marks is often a name that it matches.
+            patterns = item.get("patternProperties")
+            if isinstance(patterns, dict):
+                names.update(re.sub(r"\W", "", pattern) for pattern in patterns)
+                values.update(re.sub(r"\W", "", pattern) for pattern in patterns)
+            if isinstance(item.get("pattern"), str):
+                values.add(re.sub(r"\W", "", item["pattern"]))
             for keyword in ("const", "default"):
                 if isinstance(item.get(keyword), str):
                     values.add(item[keyword])

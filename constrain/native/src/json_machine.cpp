@@ -424,7 +424,7 @@ bool JsonMachine::leave(Config& c, uint32_t outcome) {
 
 size_t JsonMachine::bytes() const {
   return theory_.bytes() + nodes_.capacity() * sizeof(StackNode) + node_set_.bytes() +
-         trial_nodes_.capacity() * sizeof(StackNode);
+         others_left_.bytes() + trial_nodes_.capacity() * sizeof(StackNode);
 }
 
 }  // namespace constrain

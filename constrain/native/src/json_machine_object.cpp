@@ -136,6 +136,7 @@ bool JsonMachine::begin_key(Config& c) {
     c.w[4] = others == LexicalPool::kNothing ? 0 : t.tracked;
     c.w[5] = LexicalPool::kJson;
     c.w[7] = others == LexicalPool::kNothing ? StringSets::kEmpty : n.c;
+    c.w[8] = others == LexicalPool::kNothing ? StringSets::kEmpty : t.name_set;
     return true;
   }
   const LexId keys = general_keys(n);
@@ -166,6 +167,20 @@ bool JsonMachine::name_begins(const ObjectTable& t, uint32_t trie_node, uint32_t
   return false;
 }
 
+// Where other keys are bounded (in length, say), those seen and the names may use them up.
+LexId JsonMachine::others_left(const Config& c) {
+  if (c.w[3] <= LexicalPool::kAnything || (c.w[7] == 0 && c.w[8] == 0)) return c.w[3];
+  const uint32_t tuple[3] = {c.w[3], c.w[7], c.w[8]};
+  const uint64_t key = theory_.lists.intern(tuple);
+  const uint32_t known = others_left_.find(key);
+  if (known != FlatMap::kMissing) return known;
+  const StringSet used = pool_.sets().unite(c.w[7], c.w[8]);
+  LexId left = pool_.both(c.w[3], pool_.negate(pool_.strings(used)));
+  if (!pool_.live(left)) left = LexicalPool::kNothing;
+  others_left_.set(key, left);
+  return left;
+}
+
 bool JsonMachine::step_fast_key(Config& c, uint8_t byte) {
   StackNode n = node(c.w[1]);
   ObjectTable& t = theory_.table(n.a);
@@ -176,9 +191,10 @@ bool JsonMachine::step_fast_key(Config& c, uint8_t byte) {
   if (s == LexStep::kInside) {
     if (code_point == LexicalPool::kNone) {
       // Most characters begin no name: from here on the key is like any other one.
-      if (c.w[2] != kNoName && !name_begins(t, c.w[2], c.w[5])) c.w[2] = kNoName;
+      if (c.w[2] != kNoName && !name_begins(t, c.w[2], c.w[5])) c.w[2] = kNoName, c.w[8] = 0;
       if (c.w[7] != StringSets::kEmpty && !pool_.can_begin(c.w[7], c.w[5])) c.w[7] = 0;
-      return (c.w[3] != LexicalPool::kNothing && pool_.admits(c.w[3], c.w[5])) ||
+      const LexId others = others_left(c);
+      return (others != LexicalPool::kNothing && pool_.admits(others, c.w[5])) ||
              (c.w[2] != kNoName && name_admitted(t, n, c.w[2], c.w[5], r));
     }
     bool named = false;
@@ -198,7 +214,9 @@ bool JsonMachine::step_fast_key(Config& c, uint8_t byte) {
       c.w[4] = pool_.advance_list(c.w[4], code_point);
       c.w[6] = pool_.text_append(c.w[6], code_point);
       c.w[7] = pool_.sets().child(c.w[7], code_point);
-      if (c.w[3] == LexicalPool::kNothing) c.w[4] = c.w[6] = c.w[7] = 0;
+      c.w[8] = pool_.sets().child(c.w[8], code_point);
+      if (others_left(c) == LexicalPool::kNothing)
+        c.w[3] = LexicalPool::kNothing, c.w[4] = c.w[6] = c.w[7] = c.w[8] = 0;
     }
     return named || c.w[3] != LexicalPool::kNothing;
   }

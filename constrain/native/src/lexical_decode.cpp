@@ -25,12 +25,8 @@ int hex_value(uint8_t b) {
   return -1;
 }
 
-struct Range {
-  uint32_t low, high;
-};
-
 // Code points that the decoder can still become; up to three ranges.
-size_t reachable(uint32_t decoder, Range out[3]) {
+size_t ranges_of(uint32_t decoder, CodePointRange out[3]) {
   size_t n = 0;
   const auto add = [&](uint32_t low, uint32_t high) {
     if (low <= high) out[n++] = {low, high};
@@ -86,8 +82,8 @@ bool LexicalPool::some_live(LexId id, uint32_t low, uint32_t high) {
     }
   }
   // Outside of the sets' next characters a language behaves by classes of its regexes.
-  const Partition p = partition(dfas_of(id));
-  std::vector<bool> tried(p.count, false);
+  const CharClasses& p = partition(dfas_of(id));
+  std::vector<bool> tried(p.representatives.size(), false);
   size_t i = size_t(std::upper_bound(p.starts.begin(), p.starts.end(), low) - p.starts.begin()) - 1;
   for (; i < p.starts.size() && p.starts[i] <= high; ++i) {
     if (tried[p.classes[i]]) continue;
@@ -106,8 +102,8 @@ bool LexicalPool::some_live(LexId id, uint32_t low, uint32_t high) {
 }
 
 bool LexicalPool::admits(LexId goal, uint32_t decoder) {
-  Range ranges[3];
-  const size_t n = reachable(decoder, ranges);
+  CodePointRange ranges[3];
+  const size_t n = ranges_of(decoder, ranges);
   if (n == 0) return false;
   if (goal == kAnything) return true;
   for (size_t i = 0; i < n; ++i)
@@ -116,16 +112,16 @@ bool LexicalPool::admits(LexId goal, uint32_t decoder) {
 }
 
 bool LexicalPool::can_become(uint32_t decoder, uint32_t code_point) {
-  Range ranges[3];
-  const size_t n = reachable(decoder, ranges);
+  CodePointRange ranges[3];
+  const size_t n = ranges_of(decoder, ranges);
   for (size_t i = 0; i < n; ++i)
     if (ranges[i].low <= code_point && code_point <= ranges[i].high) return true;
   return false;
 }
 
 bool LexicalPool::can_begin(StringSet set, uint32_t decoder) const {
-  Range ranges[3];
-  const size_t n = reachable(decoder, ranges);
+  CodePointRange ranges[3];
+  const size_t n = ranges_of(decoder, ranges);
   const auto kids = sets_.children(set);
   for (size_t i = 0; i < n; ++i) {
     const auto it = std::lower_bound(kids.begin(), kids.end(), ranges[i].low,
@@ -152,6 +148,23 @@ uint32_t LexicalPool::advance_list(uint32_t tracked, uint32_t code_point) {
   std::vector<uint32_t> parts = lists_.copy(tracked);
   for (uint32_t& p : parts) p = advance(p, code_point);
   return lists_.intern(parts);
+}
+
+size_t LexicalPool::reachable(uint32_t decoder, CodePointRange out[3]) const {
+  return ranges_of(decoder, out);
+}
+
+bool LexicalPool::take(LexCursor& cursor, uint32_t code_point) {
+  cursor.goal = advance(cursor.goal, code_point);
+  if (cursor.goal == kNothing) return false;
+  if (cursor.tracked != 0) cursor.tracked = advance_list(cursor.tracked, code_point);
+  return true;
+}
+
+bool LexicalPool::ends(const LexCursor& cursor, uint32_t& outcome_id) {
+  if (!accepts(cursor.goal)) return false;
+  outcome_id = outcome(cursor.tracked);
+  return true;
 }
 
 LexStep LexicalPool::step(LexCursor& cursor, uint8_t b, uint32_t& outcome_id) {
@@ -191,8 +204,8 @@ LexStep LexicalPool::decode(uint32_t& decoder, uint8_t b, uint32_t& code_point) 
   const uint32_t raw = decoder & kRaw;
   const auto enter = [&](uint32_t next) {
     decoder = raw | next;
-    Range ranges[3];
-    return reachable(decoder, ranges) != 0 ? LexStep::kInside : LexStep::kDead;
+    CodePointRange ranges[3];
+    return ranges_of(decoder, ranges) != 0 ? LexStep::kInside : LexStep::kDead;
   };
   const auto take = [&](uint32_t c) {
     decoder = raw;

@@ -368,10 +368,10 @@ uint32_t LexicalPool::dfas_of(LexId id) {
   return list;
 }
 
-const LexicalPool::Partition& LexicalPool::partition(uint32_t dfas) {
-  uint32_t index = partitions_.find(dfas);
-  if (index != FlatMap::kMissing) return partition_list_[index];
-  Partition p;
+uint32_t LexicalPool::partition_number(uint32_t dfas) {
+  const uint32_t known = partitions_.find(dfas);
+  if (known != FlatMap::kMissing) return known;
+  CharClasses p;
   const std::vector<uint32_t> ids = lists_.copy(dfas);
   p.starts = {0, 0xD800, 0xE000};
   for (const uint32_t d : ids) {
@@ -383,22 +383,45 @@ const LexicalPool::Partition& LexicalPool::partition(uint32_t dfas) {
   while (!p.starts.empty() && p.starts.back() > kMaxCodePoint) p.starts.pop_back();
   std::map<std::vector<uint32_t>, uint32_t> seen;
   for (const uint32_t s : p.starts) {
-    std::vector<uint32_t> signature{uint32_t(s >= 0xD800 && s < 0xE000)};
+    const bool surrogate = s >= 0xD800 && s < 0xE000;
+    std::vector<uint32_t> signature{surrogate};
     for (const uint32_t d : ids) signature.push_back(dfas_[d]->class_of(s));
     const auto [it, fresh] = seen.try_emplace(std::move(signature), uint32_t(seen.size()));
-    (void)fresh;
+    if (fresh) p.representatives.push_back(surrogate ? CharClasses::kNoCodePoint : s);
     p.classes.push_back(it->second);
   }
-  p.count = uint32_t(seen.size());
-  index = uint32_t(partition_list_.size());
+  uint64_t hash = hash_words(p.starts.data(), p.starts.size());
+  hash = hash_words(p.classes.data(), p.classes.size(), hash);
+  std::vector<uint32_t>& bucket = partition_index_[hash];
+  for (const uint32_t i : bucket) {
+    if (partition_list_[i].starts != p.starts || partition_list_[i].classes != p.classes) continue;
+    partitions_.set(dfas, i);
+    return i;
+  }
+  const uint32_t number = uint32_t(partition_list_.size());
+  bucket.push_back(number);
   partition_list_.push_back(std::move(p));
-  partitions_.set(dfas, index);
-  return partition_list_[index];
+  partitions_.set(dfas, number);
+  return number;
 }
 
-uint32_t LexicalPool::class_of(const Partition& p, uint32_t c) const {
+uint32_t LexicalPool::class_of(const CharClasses& p, uint32_t c) const {
   const auto it = std::upper_bound(p.starts.begin(), p.starts.end(), c);
   return p.classes[size_t(it - p.starts.begin()) - 1];
+}
+
+uint32_t LexicalPool::classes_of(const LexCursor& cursor) {
+  if (nodes_[cursor.goal].has_sets) return kNoClasses;
+  if (cursor.tracked == 0) return partition_number(dfas_of(cursor.goal));
+  std::vector<uint32_t> all = lists_.copy(dfas_of(cursor.goal));
+  for (const LexId t : lists_.copy(cursor.tracked)) {
+    if (nodes_[t].has_sets) return kNoClasses;
+    const auto more = lists_.copy(dfas_of(t));
+    all.insert(all.end(), more.begin(), more.end());
+  }
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return partition_number(lists_.intern(all));
 }
 
 void LexicalPool::collect_sets(LexId id, std::vector<StringSet>& out) {
@@ -422,8 +445,8 @@ std::vector<uint32_t> LexicalPool::representatives(LexId id) {
   std::sort(out.begin(), out.end());
   out.erase(std::unique(out.begin(), out.end()), out.end());
   const size_t members = out.size();
-  const Partition& p = partition(dfas_of(id));
-  std::vector<bool> done(p.count, false);
+  const CharClasses& p = partition(dfas_of(id));
+  std::vector<bool> done(p.representatives.size(), false);
   for (size_t i = 0; i < p.starts.size(); ++i) {
     if (done[p.classes[i]] || (p.starts[i] >= 0xD800 && p.starts[i] < 0xE000)) continue;
     const uint32_t end = i + 1 < p.starts.size() ? p.starts[i + 1] : kMaxCodePoint + 1;
@@ -547,7 +570,9 @@ size_t LexicalPool::bytes() const {
                  text_index_.bytes();
   for (const auto& d : dfas_) total += d->bytes();
   for (const auto& p : dfa_programs_) total += p.capacity() * 4;
-  for (const auto& p : partition_list_) total += (p.starts.capacity() + p.classes.capacity()) * 4;
+  for (const auto& p : partition_list_) {
+    total += (p.starts.capacity() + p.classes.capacity() + p.representatives.capacity()) * 4;
+  }
   return total;
 }
 

@@ -48,7 +48,21 @@ const LexicalTable& LexicalTables::get(const LexCursor& cursor, uint32_t node) {
   return *slot;
 }
 
+void LexicalTables::trim_classes() {
+  if (class_bytes_ <= max_bytes_ / 2) return;
+  std::vector<std::pair<uint64_t, uint64_t>> by_age;
+  for (const auto& [key, trie] : class_tries_) by_age.push_back({trie->last_used, key});
+  std::sort(by_age.begin(), by_age.end());
+  for (const auto& [age, key] : by_age) {
+    if (class_bytes_ <= max_bytes_ / 4) break;
+    const auto it = class_tries_.find(key);
+    class_bytes_ -= it->second->counted;
+    class_tries_.erase(it);
+  }
+}
+
 void LexicalTables::trim() {
+  trim_classes();
   if (bytes_ <= max_bytes_) return;
   std::vector<std::pair<uint64_t, Key>> by_age;
   by_age.reserve(tables_.size());
@@ -67,8 +81,45 @@ void LexicalTables::trim() {
 std::unique_ptr<LexicalTable> LexicalTables::build(const LexCursor& cursor, uint32_t root) {
   auto table = std::make_unique<LexicalTable>();
   std::fill(row_.begin(), row_.end(), 0u);
-  ends_.clear();
   ++built_;
+  CharacterStepper* characters =
+      use_classes_ && root == 0 ? stepper_.by_characters() : nullptr;
+  uint32_t classes = CharacterStepper::kNoClasses;
+  if (characters && characters->at_boundary(cursor.decoder)) {
+    classes = characters->classes_of(cursor);
+  }
+  if (classes != CharacterStepper::kNoClasses) {
+    ++built_by_class_;
+    visit_classes(*table, *characters, classes, cursor);
+  } else {
+    walk_bytes(*table, cursor, root);
+  }
+  if (table->remainders_.size() == 1) {
+    table->merged_ = true;
+    table->remainders_[0].add_tokens(0, row_.data());
+  }
+  const auto used = static_cast<size_t>(
+      std::count_if(row_.begin(), row_.end(), [](uint32_t w) { return w != 0; }));
+  // A word in a sparse row takes twice the space and more than twice the time.
+  if (used > words_ / 3) {
+    table->dense_ = row_;
+  } else {
+    table->sparse_.reserve(used);
+    for (uint32_t i = 0; i < words_; ++i) {
+      if (row_[i]) table->sparse_.push_back({i, row_[i]});
+    }
+  }
+  table->bytes_ = sizeof(LexicalTable) + 64 + table->dense_.capacity() * sizeof(uint32_t) +
+                  table->sparse_.capacity() * sizeof(WordBits);
+  for (const Remainders& r : table->remainders_) {
+    table->bytes_ += r.bytes();
+    if (r.trie.use_count() == 1) table->bytes_ += r.trie->bytes();
+  }
+  return table;
+}
+
+void LexicalTables::walk_bytes(LexicalTable& table, const LexCursor& cursor, uint32_t root) {
+  ends_.clear();
   auto add_own = [&](uint32_t n) {
     for (const uint32_t token : trie_.own_tokens(n)) set_bit(row_.data(), token);
   };
@@ -105,58 +156,165 @@ std::unique_ptr<LexicalTable> LexicalTables::build(const LexCursor& cursor, uint
         break;
     }
   }
-
   std::stable_sort(ends_.begin(), ends_.end(),
                    [](const End& a, const End& b) { return a.outcome < b.outcome; });
   for (size_t i = 0; i < ends_.size();) {
     size_t j = i;
     while (j < ends_.size() && ends_[j].outcome == ends_[i].outcome) ++j;
-    table->remainders_.push_back(
-        build_remainders(ends_[i].outcome, {ends_.data() + i, j - i}));
+    Remainders remainders;
+    remainders.outcome = ends_[i].outcome;
+    remainders.trie =
+        std::make_shared<const RemainderTrie>(build_remainders({ends_.data() + i, j - i}));
+    table.remainders_.push_back(std::move(remainders));
     i = j;
   }
-  if (table->remainders_.size() == 1) {
-    table->merged_ = true;
-    or_words(row_.data(), table->remainders_[0].tokens(0));
-  }
-
-  const auto used = static_cast<size_t>(
-      std::count_if(row_.begin(), row_.end(), [](uint32_t w) { return w != 0; }));
-  // A word in a sparse row takes twice the space and more than twice the time.
-  if (used > words_ / 3) {
-    table->dense_ = row_;
-  } else {
-    table->sparse_.reserve(used);
-    for (uint32_t i = 0; i < words_; ++i) {
-      if (row_[i]) table->sparse_.push_back({i, row_[i]});
-    }
-  }
-  table->bytes_ = sizeof(LexicalTable) + 64 + table->dense_.capacity() * sizeof(uint32_t) +
-                  table->sparse_.capacity() * sizeof(WordBits);
-  for (const RemainderTrie& r : table->remainders_) table->bytes_ += r.bytes();
-  return table;
 }
 
-RemainderTrie LexicalTables::build_remainders(uint32_t outcome, std::span<const End> ends) const {
+ClassTrie& LexicalTables::class_trie(CharacterStepper& stepper, uint32_t classes,
+                                     uint32_t decoder) {
+  std::unique_ptr<ClassTrie>& slot = class_tries_[uint64_t{classes} << 32 | decoder];
+  if (!slot) {
+    slot = std::make_unique<ClassTrie>(trie_, stepper, stepper.classes(classes), decoder, words_);
+  }
+  slot->last_used = ++tick_;
+  return *slot;
+}
+
+std::vector<uint32_t>& LexicalTables::ended_with(uint32_t outcome) {
+  for (size_t i = 0; i < outcomes_used_; ++i) {
+    if (outcomes_[i].outcome == outcome) return outcomes_[i].row;
+  }
+  if (outcomes_used_ == outcomes_.size()) outcomes_.push_back({0, {}});
+  Outcome& fresh = outcomes_[outcomes_used_++];
+  fresh.outcome = outcome;
+  fresh.row.assign(words_, 0u);
+  return fresh.row;
+}
+
+void LexicalTables::visit_classes(LexicalTable& table, CharacterStepper& stepper, uint32_t classes,
+                                  const LexCursor& cursor) {
+  ClassTrie& trie = class_trie(stepper, classes, cursor.decoder);
+  const std::vector<uint32_t>& points = trie.classes().representatives;
+  class_alive_.assign(points.size(), 0);
+  uint64_t visit = 0;
+  outcomes_used_ = 0;
+  visits_.assign(1, {0, cursor});
+  while (!visits_.empty()) {
+    const auto [n, at] = visits_.back();
+    visits_.pop_back();
+    ++visit;
+    const ClassTrie::Node& node = trie.expand(n);
+    trie.add(node.inside, row_.data());
+    if (node.ended.count != 0) {
+      uint32_t outcome = 0;
+      if (stepper.ends(at, outcome)) trie.add(node.ended, ended_with(outcome).data());
+    }
+    for (const ClassTrie::Edge& edge : trie.edges(node)) {
+      LexCursor next = at;
+      const bool alive = stepper.take(next, points[edge.char_class]);
+      class_alive_[edge.char_class] = visit * 2 + alive;
+      if (alive) visits_.push_back({edge.node, next});
+    }
+    // A character in progress is admitted if it can become one that is.
+    for (const ClassTrie::Partial& partial : trie.partials(node)) {
+      for (const uint32_t c : trie.class_set(partial.class_set)) {
+        if (points[c] == CharClasses::kNoCodePoint) continue;
+        if (class_alive_[c] >> 1 != visit) {
+          LexCursor next{at.goal, 0, at.decoder};
+          class_alive_[c] = visit * 2 + stepper.take(next, points[c]);
+        }
+        if ((class_alive_[c] & 1) == 0) continue;
+        trie.add(partial.tokens, row_.data());
+        break;
+      }
+    }
+  }
+  visits_made_ += visit;
+  const size_t bytes = trie.bytes();
+  class_bytes_ += bytes - trie.counted;
+  trie.counted = bytes;
+
+  std::sort(outcomes_.begin(), outcomes_.begin() + static_cast<ptrdiff_t>(outcomes_used_),
+            [](const Outcome& a, const Outcome& b) { return a.outcome < b.outcome; });
+  for (size_t i = 0; i < outcomes_used_; ++i) {
+    table.remainders_.push_back(choose(
+        outcomes_[i].outcome, all_remainders(stepper, cursor.decoder), outcomes_[i].row.data()));
+  }
+}
+
+std::shared_ptr<const RemainderTrie> LexicalTables::all_remainders(CharacterStepper& stepper,
+                                                                   uint32_t decoder) {
+  std::shared_ptr<const RemainderTrie>& slot = all_remainders_[decoder];
+  if (slot) return slot;
+  ends_.clear();
+  size_t depth = 0;
+  const TrieNode& top = trie_.node(0);
+  frames_[0] = {top.first_child, top.first_child + top.child_count};
+  cursors_[0].decoder = decoder;
+  while (true) {
+    Frame& frame = frames_[depth];
+    if (frame.next == frame.end) {
+      if (depth == 0) break;
+      --depth;
+      continue;
+    }
+    const uint32_t n = frame.next++;
+    const TrieNode& node = trie_.node(n);
+    uint32_t at = cursors_[depth].decoder;
+    uint32_t code_point = CharClasses::kNoCodePoint;
+    const LexStep step = stepper.decode_byte(at, node.byte, code_point);
+    if (step == LexStep::kEnd) ends_.push_back({0, n});
+    if (step != LexStep::kInside || node.child_count == 0) continue;
+    ++depth;
+    frames_[depth] = {node.first_child, node.first_child + node.child_count};
+    cursors_[depth].decoder = at;
+  }
+  slot = std::make_shared<const RemainderTrie>(build_remainders(ends_));
+  shared_bytes_ += slot->bytes();
+  return slot;
+}
+
+Remainders LexicalTables::choose(uint32_t outcome, std::shared_ptr<const RemainderTrie> trie,
+                                 const uint32_t* row) {
+  Remainders result;
+  result.outcome = outcome;
+  result.trie = std::move(trie);
+  const RemainderTrie& all = *result.trie;
+  bool whole = true;
+  for (const WordBits& w : all.words) whole = whole && (w.bits & ~row[w.word]) == 0;
+  if (whole) return result;
+  result.bits.reserve(all.words.size());
+  for (const WordBits& w : all.words) result.bits.push_back(w.bits & row[w.word]);
+  // Children come behind their parents.
+  result.below.assign((all.nodes.size() + 63) / 64, 0);
+  for (auto n = static_cast<uint32_t>(all.nodes.size()); n-- > 0;) {
+    const TrieNode& node = all.nodes[n];
+    bool any = false;
+    for (uint32_t i = all.word_begin[n]; i < all.word_begin[n + 1]; ++i) any |= result.bits[i] != 0;
+    for (uint32_t c = 0; c < node.child_count && !any; ++c) {
+      any = result.any_below(node.first_child + c);
+    }
+    if (any) result.below[n >> 6] |= uint64_t{1} << (n & 63);
+  }
+  return result;
+}
+
+RemainderTrie LexicalTables::build_remainders(std::span<const End> ends) const {
   // Unites the subtrees below the nodes where the unit ends.  A node of the union is a set of trie
   // nodes; sets are small except near the top.
   struct Union {
     std::vector<uint32_t> nodes;
     uint8_t state;
-    uint32_t depth;
   };
   RemainderTrie result;
-  result.outcome = outcome;
   std::vector<Union> unions(1);
   unions[0].state = JsonSuperset::kAfterString;
-  unions[0].depth = 0;
   for (const End& end : ends) unions[0].nodes.push_back(end.node);
   result.nodes.push_back({});
   std::vector<std::vector<WordBits>> packed;
   std::vector<std::pair<uint8_t, uint32_t>> edges;
   for (size_t u = 0; u < unions.size(); ++u) {
     const Union current = std::move(unions[u]);
-    result.depth = std::max(result.depth, current.depth);
     std::vector<uint32_t> tokens;
     edges.clear();
     for (const uint32_t n : current.nodes) {
@@ -177,7 +335,6 @@ RemainderTrie LexicalTables::build_remainders(uint32_t outcome, std::span<const 
         next.nodes.push_back(edges[j++].second);
       }
       next.state = JsonSuperset::step(current.state, edges[i].first);
-      next.depth = current.depth + 1;
       if (next.state != JsonSuperset::kDead) {
         TrieNode child;
         child.byte = edges[i].first;

@@ -8,6 +8,21 @@ namespace {
 // Below this many tokens stepping through them costs less than finding a table, and a table of its
 // own would be mostly overhead.
 constexpr uint32_t kTableTokens = 32;
+// Up to this many children are stepped into without asking which of them are live.
+constexpr uint32_t kFewChildren = 3;
+
+bool has(const ByteSet& set, uint8_t byte) { return set[byte >> 6] >> (byte & 63) & 1u; }
+
+class Trial {
+ public:
+  explicit Trial(Machine& machine) : machine_(machine) { machine_.begin_trial(); }
+  ~Trial() { machine_.end_trial(); }
+  Trial(const Trial&) = delete;
+  Trial& operator=(const Trial&) = delete;
+
+ private:
+  Machine& machine_;
+};
 
 }  // namespace
 
@@ -20,6 +35,8 @@ MaskFiller::MaskFiller(const Trie& trie, LexicalTables& tables) : trie_(trie), t
 }
 
 const LexicalTable* MaskFiller::fill(Machine& machine, const Config& config, uint32_t* row) {
+  const Trial trial(machine);
+  start_ = config;
   const LexicalView view = machine.lexical(config);
   if (!view.present) {
     std::fill_n(row, tables_.words(), 0u);
@@ -33,12 +50,23 @@ const LexicalTable* MaskFiller::fill(Machine& machine, const Config& config, uin
   return &table;
 }
 
+void MaskFiller::open(Machine& machine, const Config& config, const TrieNode& node, Below below,
+                      Frame& frame) {
+  frame.next = node.first_child;
+  frame.end = node.first_child + node.child_count;
+  frame.below = below;
+  frame.filtered = false;
+  if (node.child_count > kFewChildren) {
+    frame.filtered = below == Below::kTable ? machine.exceptional_bytes(config, frame.live)
+                                            : machine.live_bytes(config, frame.live);
+  }
+}
+
 void MaskFiller::walk(Machine& machine, const Config& config, uint32_t top, Below below,
                       uint32_t* row) {
   size_t depth = 0;
-  const TrieNode& root = trie_.node(top);
-  frames_[0] = {root.first_child, root.first_child + root.child_count, below};
   configs_[0] = config;
+  open(machine, config, trie_.node(top), below, frames_[0]);
   while (true) {
     Frame& frame = frames_[depth];
     if (frame.next == frame.end) {
@@ -48,6 +76,7 @@ void MaskFiller::walk(Machine& machine, const Config& config, uint32_t top, Belo
     }
     const uint32_t n = frame.next++;
     const TrieNode& node = trie_.node(n);
+    if (frame.filtered && !has(frame.live, node.byte)) continue;
     Below next_below = frame.below;
     Config& next = configs_[depth + 1];
     next = configs_[depth];
@@ -80,31 +109,34 @@ void MaskFiller::walk(Machine& machine, const Config& config, uint32_t top, Belo
     }
     if (node.child_count) {
       ++depth;
-      frames_[depth] = {node.first_child, node.first_child + node.child_count, next_below};
+      open(machine, next, node, next_below, frames_[depth]);
     }
   }
 }
 
 void MaskFiller::end_unit(Machine& machine, const Config& config, const LexicalTable& table,
                           uint32_t* row) {
-  for (const RemainderTrie& trie : table.remainders()) {
+  for (const Remainders& remainders : table.remainders()) {
     Config behind = config;
     ++steps_;
-    if (!machine.leave(behind, trie.outcome)) {
-      if (table.merged()) clear_words(row, trie.tokens(0));
-      continue;
+    const bool alive = machine.leave(behind, remainders.outcome);
+    const bool unsure = machine.unsure(behind);
+    if (table.merged() && (!alive || unsure)) remainders.clear_tokens(0, row);
+    if (unsure) {
+      try_tokens(machine, remainders, 0, row);
+    } else if (alive) {
+      if (!table.merged()) remainders.add_tokens(0, row);
+      walk_remainders(machine, behind, remainders, row);
     }
-    if (!table.merged()) or_words(row, trie.tokens(0));
-    walk_remainders(machine, behind, trie, row);
   }
 }
 
-void MaskFiller::walk_remainders(Machine& machine, const Config& config, const RemainderTrie& trie,
-                                 uint32_t* row) {
+void MaskFiller::walk_remainders(Machine& machine, const Config& config,
+                                 const Remainders& remainders, uint32_t* row) {
+  const RemainderTrie& trie = *remainders.trie;
   size_t depth = 0;
-  const TrieNode& root = trie.nodes[0];
-  remainder_frames_[0] = {root.first_child, root.first_child + root.child_count, Below::kClear};
   remainder_configs_[0] = config;
+  open(machine, config, trie.nodes[0], Below::kClear, remainder_frames_[0]);
   while (true) {
     Frame& frame = remainder_frames_[depth];
     if (frame.next == frame.end) {
@@ -114,16 +146,44 @@ void MaskFiller::walk_remainders(Machine& machine, const Config& config, const R
     }
     const uint32_t n = frame.next++;
     const TrieNode& node = trie.nodes[n];
+    if (frame.filtered && !has(frame.live, node.byte)) continue;
+    if (!remainders.any_below(n)) continue;
     Config& next = remainder_configs_[depth + 1];
     next = remainder_configs_[depth];
     ++steps_;
-    if (!machine.step(next, node.byte)) continue;
-    if (node.has_tokens) or_words(row, trie.tokens(n));
+    const bool alive = machine.step(next, node.byte);
+    if (machine.unsure(next)) {
+      try_tokens(machine, remainders, n, row);
+      continue;
+    }
+    if (!alive) continue;
+    if (node.has_tokens) remainders.add_tokens(n, row);
     if (node.child_count) {
       ++depth;
-      remainder_frames_[depth] = {node.first_child, node.first_child + node.child_count,
-                                  Below::kClear};
+      open(machine, next, node, Below::kClear, remainder_frames_[depth]);
     }
+  }
+}
+
+void MaskFiller::try_tokens(Machine& machine, const Remainders& remainders, uint32_t node,
+                            uint32_t* row) {
+  pending_.assign(1, node);
+  while (!pending_.empty()) {
+    const uint32_t n = pending_.back();
+    pending_.pop_back();
+    if (!remainders.any_below(n)) continue;
+    const TrieNode& at = remainders.trie->nodes[n];
+    for (uint32_t c = 0; c < at.child_count; ++c) pending_.push_back(at.first_child + c);
+    remainders.for_each_token(n, [&](uint32_t token) {
+      Config config = start_;
+      bool alive = true;
+      for (const char c : trie_.text(token)) {
+        ++steps_;
+        if (!(alive = machine.step(config, static_cast<uint8_t>(c)))) break;
+      }
+      ++tried_;
+      if (alive) set_bit(row, token);
+    });
   }
 }
 

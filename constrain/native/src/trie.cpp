@@ -4,7 +4,7 @@
 
 namespace constrain {
 
-Trie::Trie(std::span<const std::string_view> tokens) {
+Trie::Trie(std::span<const std::string_view> tokens) : texts_(tokens) {
   // Sorted by (first eight bytes as a big-endian number, rest): the comparison of most pairs is one
   // integer comparison.
   struct Key {

@@ -84,6 +84,7 @@ class JsonMachine final : public Machine {
   bool next_item(Config& c);
   bool begin_key(Config& c);
   bool more_keys(const StackNode& n);
+  LexId others_left(const Config& c);
   bool step_fast_key(Config& c, uint8_t byte);
   bool step_general_key(Config& c, uint8_t byte);
   bool close_fast_other(Config& c, uint32_t outcome, TextId text, bool text_known);
@@ -121,6 +122,8 @@ class JsonMachine final : public Machine {
   Whitespace whitespace_;
   bool declared_order_;
   uint32_t any_object_ = 0;  // the table that says nothing
+
+  FlatMap others_left_;
 
   static constexpr uint32_t kTrialBit = 1u << 31;
   std::vector<StackNode> nodes_;

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <span>
 #include <string>
@@ -30,7 +31,7 @@ namespace constrain {
 using LexId = uint32_t;
 using TextId = uint32_t;  // interned text of code points; 0 is the empty text
 
-class LexicalPool final : public LexicalStepper {
+class LexicalPool final : public LexicalStepper, public CharacterStepper {
  public:
   static constexpr LexId kNothing = 0;
   static constexpr LexId kAnything = 1;
@@ -97,6 +98,18 @@ class LexicalPool final : public LexicalStepper {
   uint32_t outcome(uint32_t tracked);
   uint32_t advance_list(uint32_t tracked, uint32_t code_point);
 
+  // By characters.  The languages of the cursor are free of sets.
+  CharacterStepper* by_characters() override { return this; }
+  uint32_t classes_of(const LexCursor& cursor) override;
+  const CharClasses& classes(uint32_t number) const override { return partition_list_[number]; }
+  bool at_boundary(uint32_t decoder) const override { return (decoder & ~kRaw) == 0; }
+  LexStep decode_byte(uint32_t& decoder, uint8_t byte, uint32_t& code_point) const override {
+    return decode(decoder, byte, code_point);
+  }
+  size_t reachable(uint32_t decoder, CodePointRange out[3]) const override;
+  bool take(LexCursor& cursor, uint32_t code_point) override;
+  bool ends(const LexCursor& cursor, uint32_t& outcome) override;
+
   // ---- interned lists and texts
   uint32_t list(std::span<const uint32_t> items) { return lists_.intern(items); }
   std::span<const uint32_t> list(uint32_t id) const { return lists_.get(id); }
@@ -123,11 +136,6 @@ class LexicalPool final : public LexicalStepper {
     uint32_t dfas = FlatMap::kMissing;     // list of the regexes inside
     uint32_t uniform_next = FlatMap::kMissing;
   };
-  struct Partition {                       // code point intervals that some regexes distinguish
-    std::vector<uint32_t> starts;
-    std::vector<uint32_t> classes;         // class of each interval
-    uint32_t count = 0;
-  };
   struct TextNode {
     TextId parent;
     uint32_t code_point;
@@ -142,8 +150,10 @@ class LexicalPool final : public LexicalStepper {
   bool search_live(LexId id);
   bool some_live(LexId id, uint32_t low, uint32_t high);
   uint32_t dfas_of(LexId id);
-  const Partition& partition(uint32_t dfas);
-  uint32_t class_of(const Partition& p, uint32_t code_point) const;
+  // What these regexes distinguish.  References stay valid.
+  const CharClasses& partition(uint32_t dfas) { return partition_list_[partition_number(dfas)]; }
+  uint32_t partition_number(uint32_t dfas);
+  uint32_t class_of(const CharClasses& p, uint32_t code_point) const;
   void collect_sets(LexId id, std::vector<StringSet>& out);
   template <class Leaf>
   LexId rebuild(LexId id, Leaf leaf, std::unordered_map<LexId, LexId>& memo);
@@ -157,7 +167,8 @@ class LexicalPool final : public LexicalStepper {
   std::unordered_map<uint64_t, std::vector<uint32_t>> dfa_index_;
   std::vector<std::array<uint32_t, 128>> rows_;
   FlatMap wide_by_class_, wide_by_point_, contains_, without_, unions_, distance_, partitions_;
-  std::vector<Partition> partition_list_;
+  std::deque<CharClasses> partition_list_;
+  std::unordered_map<uint64_t, std::vector<uint32_t>> partition_index_;   // by content
   std::vector<TextNode> texts_;
   FlatMap text_index_;
 };

@@ -9,11 +9,17 @@
 //               tokens at its nodes.  Tokens with equal remainders share a node, and remainders
 //               that no JSON text continues with, whatever is open, are left out.
 //
-// Building walks the subtree once with the lexical stepper (2 to 3 ms for the root of a 128k
-// vocabulary in a plain string).  Tables are bounded in bytes and dropped least recently used
-// first, but only by `trim`, so that pointers stay valid during a fill.
+// The table of the root for a cursor at a character boundary is put together from the tokens'
+// classes of characters (class_trie.hpp): tens of microseconds for a language that counts
+// characters or repeats a class, once the class trie is there (2 to 3 ms for a 128k vocabulary, less
+// where few characters are live).  All such tables share one trie of remainders and say which of
+// its tokens they mean.  Other tables walk the subtree with the lexical stepper.
+//
+// Tables and class tries are bounded in bytes and dropped least recently used first, but only by
+// `trim`, so that pointers stay valid during a fill.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -21,6 +27,7 @@
 #include <vector>
 
 #include "constrain/bits.hpp"
+#include "constrain/class_trie.hpp"
 #include "constrain/machine.hpp"
 #include "constrain/trie.hpp"
 
@@ -29,8 +36,6 @@ namespace constrain {
 // A trie of remainders: siblings contiguous, node 0 the empty remainder.  Tokens of node n are
 // words[word_begin[n], word_begin[n + 1]).
 struct RemainderTrie {
-  uint32_t outcome = 0;
-  uint32_t depth = 0;
   std::vector<TrieNode> nodes;
   std::vector<uint32_t> word_begin;
   std::vector<WordBits> words;
@@ -41,6 +46,43 @@ struct RemainderTrie {
   size_t bytes() const;
 };
 
+// What remains of the tokens that end a unit with one outcome: a trie, and which of its tokens.
+struct Remainders {
+  uint32_t outcome = 0;
+  std::shared_ptr<const RemainderTrie> trie;
+  // Empty: all tokens.  Else the tokens meant, for each of trie->words, and a bit for each node
+  // that has one of them at or below it.
+  std::vector<uint32_t> bits;
+  std::vector<uint64_t> below;
+
+  bool any_below(uint32_t n) const { return below.empty() || (below[n >> 6] >> (n & 63) & 1u); }
+  void add_tokens(uint32_t n, uint32_t* row) const {
+    if (bits.empty()) return or_words(row, trie->tokens(n));
+    for (uint32_t i = trie->word_begin[n]; i < trie->word_begin[n + 1]; ++i) {
+      row[trie->words[i].word] |= bits[i];
+    }
+  }
+  void clear_tokens(uint32_t n, uint32_t* row) const {
+    if (bits.empty()) return clear_words(row, trie->tokens(n));
+    for (uint32_t i = trie->word_begin[n]; i < trie->word_begin[n + 1]; ++i) {
+      row[trie->words[i].word] &= ~bits[i];
+    }
+  }
+  template <class Use>
+  void for_each_token(uint32_t n, Use use) const {
+    for (uint32_t i = trie->word_begin[n]; i < trie->word_begin[n + 1]; ++i) {
+      uint32_t left = bits.empty() ? trie->words[i].bits : bits[i];
+      for (; left != 0; left &= left - 1) {
+        use(trie->words[i].word * 32 + static_cast<uint32_t>(std::countr_zero(left)));
+      }
+    }
+  }
+  // Without the trie, which may be shared.
+  size_t bytes() const {
+    return sizeof(*this) + bits.capacity() * sizeof(uint32_t) + below.capacity() * sizeof(uint64_t);
+  }
+};
+
 class LexicalTable {
  public:
   // row |= tokens that stay inside.  `ended_by`: see `merged`.
@@ -48,7 +90,7 @@ class LexicalTable {
   // row = tokens that stay inside and no others.
   void write_to(uint32_t* row, size_t words) const;
 
-  std::span<const RemainderTrie> remainders() const { return remainders_; }
+  std::span<const Remainders> remainders() const { return remainders_; }
   // Tokens that end exactly with the unit are part of the inside row already, because the unit has
   // one outcome only: where leaving it is impossible they must be taken out again.
   bool merged() const { return merged_; }
@@ -61,7 +103,7 @@ class LexicalTable {
   friend class LexicalTables;
   std::vector<uint32_t> dense_;      // one of the two is used
   std::vector<WordBits> sparse_;
-  std::vector<RemainderTrie> remainders_;
+  std::vector<Remainders> remainders_;
   bool merged_ = false;
   size_t bytes_ = 0;
   uint64_t last_used_ = 0;
@@ -79,14 +121,19 @@ class LexicalTables {
   // Drops the least recently used tables when they hold more than the bound.
   void trim();
   void set_max_bytes(size_t limit) { max_bytes_ = limit; }
+  // False: every table is made by walking bytes, which gives equal tables, for comparison.
+  void use_classes(bool use) { use_classes_ = use; }
   // Changes whenever tables were dropped: pointers from before are invalid.
   uint32_t generation() const { return generation_; }
-  size_t bytes() const { return bytes_; }
+  size_t bytes() const { return bytes_ + class_bytes_ + shared_bytes_; }
   size_t count() const { return tables_.size(); }
   size_t words() const { return words_; }
-  // Tables built and lexical steps made so far, for benchmarks.
+  // Tables built, of them by classes, lexical steps and visits of class nodes so far, for
+  // benchmarks.
   uint64_t built() const { return built_; }
+  uint64_t built_by_class() const { return built_by_class_; }
   uint64_t steps() const { return steps_; }
+  uint64_t visits() const { return visits_made_; }
 
  private:
   struct Key {
@@ -110,24 +157,54 @@ class LexicalTables {
     uint32_t outcome, node;
   };
 
+  struct Visit {
+    uint32_t node;
+    LexCursor cursor;
+  };
+  struct Outcome {
+    uint32_t outcome;
+    std::vector<uint32_t> row;   // tokens whose unit ends so
+  };
+
   std::unique_ptr<LexicalTable> build(const LexCursor& cursor, uint32_t node);
-  RemainderTrie build_remainders(uint32_t outcome, std::span<const End> ends) const;
+  void walk_bytes(LexicalTable& table, const LexCursor& cursor, uint32_t node);
+  void visit_classes(LexicalTable& table, CharacterStepper& stepper, uint32_t classes,
+                     const LexCursor& cursor);
+  ClassTrie& class_trie(CharacterStepper& stepper, uint32_t classes, uint32_t decoder);
+  std::vector<uint32_t>& ended_with(uint32_t outcome);
+  std::shared_ptr<const RemainderTrie> all_remainders(CharacterStepper& stepper, uint32_t decoder);
+  static Remainders choose(uint32_t outcome, std::shared_ptr<const RemainderTrie> trie,
+                           const uint32_t* row);
+  RemainderTrie build_remainders(std::span<const End> ends) const;
+  void trim_classes();
 
   const Trie& trie_;
   LexicalStepper& stepper_;
   size_t words_;
   size_t max_bytes_;
-  size_t bytes_ = 0;
+  bool use_classes_ = true;
+  size_t bytes_ = 0;          // of tables
+  size_t class_bytes_ = 0;
+  size_t shared_bytes_ = 0;   // of all_remainders_
   uint64_t tick_ = 0;
   uint32_t generation_ = 0;
   uint64_t built_ = 0;
+  uint64_t built_by_class_ = 0;
   uint64_t steps_ = 0;
+  uint64_t visits_made_ = 0;
   std::unordered_map<Key, std::unique_ptr<LexicalTable>, KeyHash> tables_;
+  std::unordered_map<uint64_t, std::unique_ptr<ClassTrie>> class_tries_;   // classes, decoder
+  // By decoder: the remainders of all tokens that end a unit, whatever its language.
+  std::unordered_map<uint32_t, std::shared_ptr<const RemainderTrie>> all_remainders_;
   // Scratch of build.
   std::vector<Frame> frames_;
   std::vector<LexCursor> cursors_;
   std::vector<uint32_t> row_;
   std::vector<End> ends_;
+  std::vector<Visit> visits_;
+  std::vector<Outcome> outcomes_;
+  size_t outcomes_used_ = 0;
+  std::vector<uint64_t> class_alive_;   // visit * 2 + alive, by class
 };
 
 }  // namespace constrain

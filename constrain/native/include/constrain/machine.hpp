@@ -9,10 +9,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace constrain {
 
 using StateId = uint32_t;
+using ByteSet = std::array<uint64_t, 4>;   // bit b % 64 of word b / 64: byte b is in the set
 inline constexpr StateId kNoState = 0xFFFFFFFFu;
 
 // Words of a configuration; their meaning belongs to the machine.  Two configs are the same state
@@ -68,8 +70,15 @@ class Machine {
   virtual void begin_trial() {}
   virtual void end_trial() {}
   // True of a config reached through leave() where the text of the unit, which leave() does not
-  // know, has come to matter: the token must be tried by stepping from the start.
+  // know, has come to matter: the token must be tried by stepping from the start.  Stays true of
+  // what is stepped from there.  Also asked of a config whose step has failed, which may be
+  // because of the unknown text.
   virtual bool unsure(const Config&) const { return false; }
+  // Fills `out` with a superset of the bytes on which step can succeed; false: nothing is known.
+  virtual bool live_bytes(const Config&, ByteSet&) { return false; }
+  // Of an exceptional config in a present unit: fills `out` with a superset of the bytes behind
+  // which the table of its unit may be wrong.  False: nothing is known.
+  virtual bool exceptional_bytes(const Config&, ByteSet&) { return false; }
   // Bytes held by everything that grows.
   virtual size_t bytes() const = 0;
   // What may come next here, for error messages: "a string, a number or '}'".
@@ -79,12 +88,50 @@ class Machine {
   virtual bool complete(const Config& config, std::string& out, size_t limit) = 0;
 };
 
+// Code points that some languages cannot tell apart form a class; a class is a union of intervals.
+struct CharClasses {
+  static constexpr uint32_t kNoCodePoint = 0xFFFFFFFFu;
+  std::vector<uint32_t> starts;            // sorted first code points of the intervals
+  std::vector<uint32_t> classes;           // class of each interval
+  std::vector<uint32_t> representatives;   // of each class; kNoCodePoint: only surrogates in it
+};
+
+struct CodePointRange {
+  uint32_t low, high;
+};
+
+// Cursors at character boundaries, read by characters.  What the bytes of a token mean as
+// characters does not depend on the language, so tables can be made of what tokens with equal
+// classes of characters have in common.
+class CharacterStepper {
+ public:
+  virtual ~CharacterStepper() = default;
+  static constexpr uint32_t kNoClasses = 0xFFFFFFFFu;
+  // Number of the classes that goal and tracked languages of the cursor respect, now and after any
+  // text; kNoClasses if that is not known.  Equal classes have equal numbers.
+  virtual uint32_t classes_of(const LexCursor& cursor) = 0;
+  virtual const CharClasses& classes(uint32_t number) const = 0;
+  // The decoder is at a character boundary.
+  virtual bool at_boundary(uint32_t decoder) const = 0;
+  // Steps the decoder alone: kEnd for the last byte of a unit; else `code_point` is the one
+  // completed by this byte, or kNoCodePoint inside a character.
+  virtual LexStep decode_byte(uint32_t& decoder, uint8_t byte, uint32_t& code_point) const = 0;
+  // What the decoder, inside a character, can still become: the number of ranges.
+  virtual size_t reachable(uint32_t decoder, CodePointRange out[3]) const = 0;
+  // From boundary to boundary; false: dead.
+  virtual bool take(LexCursor& cursor, uint32_t code_point) = 0;
+  // The unit may end here.
+  virtual bool ends(const LexCursor& cursor, uint32_t& outcome) = 0;
+};
+
 // The lexical automata of a vocabulary.  Cursors are stepped without interning.
 class LexicalStepper {
  public:
   virtual ~LexicalStepper() = default;
   // kEnd sets `outcome`.
   virtual LexStep step(LexCursor& cursor, uint8_t byte, uint32_t& outcome) = 0;
+  // The same by characters, or null.
+  virtual CharacterStepper* by_characters() { return nullptr; }
 };
 
 }  // namespace constrain

@@ -8,10 +8,13 @@
 // * a config that is exceptional is walked in step with the trie for as long as it stays
 //   exceptional; what that finds overrides the table;
 // * from a config outside of units the trie is walked with the machine; where the walk enters a
-//   unit above many tokens, a table for that trie node takes over.
+//   unit above many tokens, a table for that trie node takes over;
+// * where the machine is unsure, because the text of the unit that a token ends has come to matter
+//   within the same token, the token is stepped through from its first byte.
 //
-// The walks step scratch copies of the config and intern nothing.  They are iterative; their stacks
-// are as deep as the longest token, and allocated ahead.
+// At each node only those children are looked at that the machine calls live.  The walks step
+// scratch copies of the config in a trial of the machine and keep none of them.  They are iterative;
+// their stacks are as deep as the longest token, and allocated ahead.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +34,9 @@ class MaskFiller {
   // the table that the row was copied from, or null when it began empty.
   const LexicalTable* fill(Machine& machine, const Config& config, uint32_t* row);
 
-  // Steps of machines since construction, for benchmarks.
+  // Steps of machines since construction, and tokens tried one by one, for benchmarks.
   uint64_t steps() const { return steps_; }
+  uint64_t tried() const { return tried_; }
 
  private:
   // How the bits below a trie node stand before the walk gets there.
@@ -43,21 +47,30 @@ class MaskFiller {
   struct Frame {
     uint32_t next, end;
     Below below;
+    bool filtered;   // only children in `live` matter
+    ByteSet live;
   };
 
+  void open(Machine& machine, const Config& config, const TrieNode& node, Below below,
+            Frame& frame);
   void walk(Machine& machine, const Config& config, uint32_t node, Below below, uint32_t* row);
   // Tokens that end the unit, for a table whose inside row is in `row` already.
   void end_unit(Machine& machine, const Config& config, const LexicalTable& table, uint32_t* row);
-  void walk_remainders(Machine& machine, const Config& config, const RemainderTrie& trie,
+  void walk_remainders(Machine& machine, const Config& config, const Remainders& remainders,
                        uint32_t* row);
+  // Tokens at and below a node of the remainders, each stepped through from the start.
+  void try_tokens(Machine& machine, const Remainders& remainders, uint32_t node, uint32_t* row);
 
   const Trie& trie_;
   LexicalTables& tables_;
+  Config start_;   // the config that the mask is for
   std::vector<Frame> frames_;
   std::vector<Config> configs_;
   std::vector<Frame> remainder_frames_;
   std::vector<Config> remainder_configs_;
+  std::vector<uint32_t> pending_;
   uint64_t steps_ = 0;
+  uint64_t tried_ = 0;
 };
 
 }  // namespace constrain

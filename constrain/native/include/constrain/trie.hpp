@@ -4,6 +4,8 @@
 // a contiguous range of `order()`, a node's own tokens first.  Node 0 is the root.  Tokens without
 // bytes are not in the trie: they never match text.
 //
+// The texts that it is made of belong to the caller and must outlive it.
+//
 // Cost: 16 bytes a node (the 8 that a walk reads lie together), 4 bytes a token; building 128,000
 // tokens takes some 60 ms.
 #pragma once
@@ -46,6 +48,7 @@ class Trie {
   }
   uint32_t subtree_size(uint32_t n) const { return ranges_[n].end - ranges_[n].begin; }
   std::span<const uint32_t> order() const { return order_; }
+  std::string_view text(uint32_t token) const { return texts_[token]; }
 
   // Child of n over this byte, or 0 (the root is nobody's child).
   uint32_t child(uint32_t n, uint8_t byte) const;
@@ -58,6 +61,7 @@ class Trie {
   struct Range {
     uint32_t begin = 0, end = 0;
   };
+  std::span<const std::string_view> texts_;
   std::vector<TrieNode> nodes_;
   std::vector<Range> ranges_;
   std::vector<uint32_t> order_;

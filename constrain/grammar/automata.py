@@ -1,0 +1,436 @@
+"""Automata of grammars: nondeterministic builders, determinisation, minimisation.
+
+Two kinds, both deterministic once built, with state 0 as their start:
+
+* over symbols (`SymbolDfa`): a row is a dict from a symbol (an int: a rule if it is not negative,
+  else the complement of a terminal's number) to a state;
+* over bytes (`ByteDfa`): a row is a sorted list of disjoint ranges ``(first, last, state)``, beside
+  edges that consume nothing: calls of other nets and marks (see `constrain.grammar.flatten`).
+
+Ranges keep a row short where a class of characters has hundreds of bytes.  Costs: determinisation
+is linear in what it makes, which a limit bounds; minimisation is a worklist refinement that visits
+a state again only when the class of a successor was split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+
+from constrain.errors import LimitExceededError
+
+__all__ = [
+    "ByteDfa",
+    "ByteNfa",
+    "Range",
+    "SymbolDfa",
+    "SymbolNfa",
+    "merge_ranges",
+    "partition",
+    "strong_components",
+]
+
+Range = tuple[int, int, int]
+
+
+def partition(classes: list[int], successors: Sequence[Iterable[int]], signature) -> list[int]:
+    """The coarsest refinement of `classes` (one per state) that `signature` cannot split.
+
+    `signature(state, classes)` is hashable and depends on the classes of `successors[state]` alone.
+    """
+    count = len(classes)
+    predecessors: list[list[int]] = [[] for _ in range(count)]
+    for state, targets in enumerate(successors):
+        for target in set(targets):
+            predecessors[target].append(state)
+    members: dict[int, set[int]] = {}
+    for state, label in enumerate(classes):
+        members.setdefault(label, set()).add(state)
+    classes = list(classes)
+    fresh = max(members, default=-1) + 1
+    dirty: set[int] = set(range(count))
+    while dirty:
+        affected: dict[int, list[int]] = {}
+        for state in dirty:
+            affected.setdefault(classes[state], []).append(state)
+        dirty = set()
+        moves: list[tuple[int, list[int]]] = []
+        for label, states in affected.items():
+            everyone = members[label]
+            if len(everyone) == 1:
+                continue
+            groups: dict[Hashable, list[int]] = {}
+            for state in states:
+                groups.setdefault(signature(state, classes), []).append(state)
+            keep: Hashable = None
+            if len(states) < len(everyone):
+                # Members that are not dirty all have one signature: that of any of them.
+                touched = set(states)
+                calm = next(state for state in everyone if state not in touched)
+                keep = signature(calm, classes)
+            else:
+                keep = max(groups, key=lambda key: len(groups[key]))
+            for key, group in groups.items():
+                if key != keep:
+                    moves.append((label, group))
+        for label, group in moves:
+            members[label].difference_update(group)
+            members[fresh] = set(group)
+            for state in group:
+                classes[state] = fresh
+            fresh += 1
+        for _, group in moves:
+            for state in group:
+                dirty.update(predecessors[state])
+    return classes
+
+
+def strong_components(graph: dict[int, Iterable[int]]) -> list[list[int]]:
+    """Strongly connected components, callees first (Tarjan's algorithm without recursion)."""
+    index: dict[int, int] = {}
+    low: dict[int, int] = {}
+    stack: list[int] = []
+    on_stack: set[int] = set()
+    found: list[list[int]] = []
+    for root in graph:
+        if root in index:
+            continue
+        index[root] = low[root] = len(index)
+        stack.append(root)
+        on_stack.add(root)
+        work = [(root, iter(graph[root]))]
+        while work:
+            node, edges = work[-1]
+            for target in edges:
+                if target not in graph:
+                    continue
+                if target not in index:
+                    index[target] = low[target] = len(index)
+                    stack.append(target)
+                    on_stack.add(target)
+                    work.append((target, iter(graph[target])))
+                    break
+                if target in on_stack:
+                    low[node] = min(low[node], index[target])
+            else:
+                work.pop()
+                if work:
+                    parent = work[-1][0]
+                    low[parent] = min(low[parent], low[node])
+                if low[node] == index[node]:
+                    component = []
+                    while True:
+                        member = stack.pop()
+                        on_stack.discard(member)
+                        component.append(member)
+                        if member == node:
+                            break
+                    found.append(component)
+    return found
+
+
+# -- over symbols ------------------------------------------------------------------------------
+
+
+class SymbolDfa:
+    """A deterministic automaton over symbols: `rows`, `finals`, start 0."""
+
+    __slots__ = ("finals", "rows")
+
+    def __init__(self, rows: list[dict[int, int]], finals: set[int]) -> None:
+        self.rows = rows
+        self.finals = finals
+
+    def rules(self) -> set[int]:
+        """Rules that are called."""
+        return {symbol for row in self.rows for symbol in row if symbol >= 0}
+
+    def without_empty(self) -> SymbolDfa:
+        """The language without the empty word; the start of the result has no incoming edge."""
+        if 0 not in self.finals and not any(0 in row.values() for row in self.rows):
+            return self
+        shifted = [{x: t + 1 for x, t in row.items()} for row in self.rows]
+        return SymbolDfa([dict(shifted[0]), *shifted], {state + 1 for state in self.finals})
+
+    def reduced(self, dead: set[int] | None = None) -> SymbolDfa:
+        """Minimal and trim; edges with a symbol of `dead` are dropped first."""
+        rows = self.rows
+        if dead:
+            rows = [{x: t for x, t in row.items() if x not in dead} for row in rows]
+        live = _live(self.finals, [row.values() for row in rows])
+        if 0 not in live:
+            return SymbolDfa([{}], set())
+        rows = [
+            {x: t for x, t in row.items() if t in live} if state in live else {}
+            for state, row in enumerate(rows)
+        ]
+        # States that lead nowhere have a class of their own and are not reached.
+        start = [2 if s not in live else int(s in self.finals) for s in range(len(rows))]
+
+        def signature(state: int, classes: list[int]) -> Hashable:
+            return frozenset((x, classes[t]) for x, t in rows[state].items())
+
+        classes = partition(start, [list(row.values()) for row in rows], signature)
+        number = {classes[0]: 0}
+        order = [0]
+        result: list[dict[int, int]] = []
+        for state in order:
+            row = {}
+            for symbol, target in rows[state].items():
+                label = classes[target]
+                if label not in number:
+                    number[label] = len(order)
+                    order.append(target)
+                row[symbol] = number[label]
+            result.append(row)
+        return SymbolDfa(result, {i for i, state in enumerate(order) if state in self.finals})
+
+
+def _live(finals: Iterable[int], successors: Sequence[Iterable[int]]) -> set[int]:
+    """States from which a final one is reached."""
+    predecessors: list[list[int]] = [[] for _ in successors]
+    for state, targets in enumerate(successors):
+        for target in targets:
+            predecessors[target].append(state)
+    live = set(finals)
+    todo = list(live)
+    while todo:
+        for state in predecessors[todo.pop()]:
+            if state not in live:
+                live.add(state)
+                todo.append(state)
+    return live
+
+
+class SymbolNfa:
+    """A builder of automata over symbols."""
+
+    def __init__(self) -> None:
+        self.edges: list[list[tuple[int, int]]] = []
+        self.empty: list[list[int]] = []
+        self.finals: set[int] = set()
+
+    def state(self) -> int:
+        """A new state."""
+        self.edges.append([])
+        self.empty.append([])
+        return len(self.edges) - 1
+
+    def embed(self, dfa: SymbolDfa) -> int:
+        """Copies the states and edges of `dfa`; returns where its start is."""
+        offset = len(self.edges)
+        for row in dfa.rows:
+            self.edges.append([(x, t + offset) for x, t in row.items()])
+            self.empty.append([])
+        return offset
+
+    def determinise(self, start: int = 0, limit: int = 100_000) -> SymbolDfa:
+        """The deterministic automaton, at most `limit` states."""
+        first = _closure([start], self.empty)
+        ids = {first: 0}
+        order = [first]
+        rows: list[dict[int, int]] = []
+        finals: set[int] = set()
+        closed: dict[frozenset[int], frozenset[int]] = {}
+        for states in order:
+            targets: dict[int, set[int]] = {}
+            for state in states:
+                for symbol, target in self.edges[state]:
+                    targets.setdefault(symbol, set()).add(target)
+            if not self.finals.isdisjoint(states):
+                finals.add(len(rows))
+            row: dict[int, int] = {}
+            for symbol, found in targets.items():
+                key = frozenset(found)
+                closure = closed.get(key)
+                if closure is None:
+                    closure = closed[key] = _closure(key, self.empty)
+                number = ids.get(closure)
+                if number is None:
+                    number = ids[closure] = len(order)
+                    order.append(closure)
+                    if number >= limit:
+                        raise LimitExceededError(
+                            f"the grammar needs more than {limit} states", limit="grammar_states"
+                        )
+                row[symbol] = number
+            rows.append(row)
+        return SymbolDfa(rows, finals)
+
+
+def _closure(states: Iterable[int], empty: Sequence[Sequence[int]]) -> frozenset[int]:
+    todo = list(states)
+    found = set(todo)
+    while todo:
+        for target in empty[todo.pop()]:
+            if target not in found:
+                found.add(target)
+                todo.append(target)
+    return frozenset(found)
+
+
+# -- over bytes --------------------------------------------------------------------------------
+
+
+def merge_ranges(ranges: Iterable[Range]) -> list[Range]:
+    """Sorted disjoint ranges with neighbours of one target joined."""
+    merged: list[Range] = []
+    for first, last, target in ranges:
+        if merged and merged[-1][2] == target and merged[-1][1] + 1 == first:
+            merged[-1] = (merged[-1][0], last, target)
+        else:
+            merged.append((first, last, target))
+    return merged
+
+
+class ByteDfa:
+    """Deterministic over bytes and over the symbols of `special` edges; start 0.
+
+    `special[state]` maps a symbol (an int) to a state without consuming anything.
+    """
+
+    __slots__ = ("finals", "rows", "special")
+
+    def __init__(
+        self, rows: list[list[Range]], special: list[dict[int, int]], finals: set[int]
+    ) -> None:
+        self.rows = rows
+        self.special = special
+        self.finals = finals
+
+    def reduced(self) -> ByteDfa:
+        """Minimal and trim."""
+        rows, special = self.rows, self.special
+        everyone = [
+            [r[2] for r in rows[s]] + list(special[s].values()) for s in range(len(rows))
+        ]
+        live = _live(self.finals, everyone)
+        if 0 not in live:
+            return ByteDfa([[]], [{}], set())
+        rows = [[r for r in row if r[2] in live] for row in rows]
+        special = [{x: t for x, t in row.items() if t in live} for row in special]
+        for state in range(len(rows)):
+            if state not in live:
+                rows[state], special[state] = [], {}
+        start = [2 if s not in live else int(s in self.finals) for s in range(len(rows))]
+
+        def signature(state: int, classes: list[int]) -> Hashable:
+            ranges = tuple(merge_ranges((a, b, classes[t]) for a, b, t in rows[state]))
+            extra = special[state]
+            if not extra:
+                return ranges
+            return ranges, frozenset((x, classes[t]) for x, t in extra.items())
+
+        successors = [
+            [r[2] for r in rows[s]] + list(special[s].values()) for s in range(len(rows))
+        ]
+        classes = partition(start, successors, signature)
+        number = {classes[0]: 0}
+        order = [0]
+        new_rows: list[list[Range]] = []
+        new_special: list[dict[int, int]] = []
+
+        def rename(target: int) -> int:
+            label = classes[target]
+            if label not in number:
+                number[label] = len(order)
+                order.append(target)
+            return number[label]
+
+        for state in order:
+            new_rows.append(merge_ranges([(a, b, rename(t)) for a, b, t in rows[state]]))
+            new_special.append({x: rename(t) for x, t in special[state].items()})
+        return ByteDfa(
+            new_rows, new_special, {i for i, state in enumerate(order) if state in self.finals}
+        )
+
+
+class ByteNfa:
+    """A builder of automata over bytes and special symbols."""
+
+    def __init__(self) -> None:
+        self.ranges: list[list[Range]] = []
+        self.special: list[list[tuple[int, int]]] = []
+        self.empty: list[list[int]] = []
+        self.finals: set[int] = set()
+
+    def state(self) -> int:
+        """A new state."""
+        self.ranges.append([])
+        self.special.append([])
+        self.empty.append([])
+        return len(self.ranges) - 1
+
+    def embed(self, rows: Sequence[Sequence[Range]]) -> int:
+        """Copies rows; returns where state 0 of them is."""
+        offset = len(self.ranges)
+        for row in rows:
+            self.ranges.append([(a, b, t + offset) for a, b, t in row])
+            self.special.append([])
+            self.empty.append([])
+        return offset
+
+    def determinise(self, start: int, limit: int) -> ByteDfa:
+        """The deterministic automaton, at most `limit` states."""
+        first = _closure([start], self.empty)
+        ids = {first: 0}
+        order = [first]
+        rows: list[list[Range]] = []
+        special: list[dict[int, int]] = []
+        finals: set[int] = set()
+        closed: dict[frozenset[int], frozenset[int]] = {}
+
+        def number(targets: Iterable[int]) -> int:
+            key = frozenset(targets)
+            closure = closed.get(key)
+            if closure is None:
+                closure = closed[key] = _closure(key, self.empty)
+            found = ids.get(closure)
+            if found is None:
+                found = ids[closure] = len(order)
+                order.append(closure)
+                if found >= limit:
+                    raise LimitExceededError(
+                        f"the grammar needs more than {limit} byte states", limit="grammar_states"
+                    )
+            return found
+
+        for states in order:
+            if not self.finals.isdisjoint(states):
+                finals.add(len(rows))
+            sources = [self.ranges[state] for state in states if self.ranges[state]]
+            rows.append([(a, b, number(t)) for a, b, t in _sweep(sources)])
+            extra: dict[int, set[int]] = {}
+            for state in states:
+                for symbol, target in self.special[state]:
+                    extra.setdefault(symbol, set()).add(target)
+            special.append({symbol: number(found) for symbol, found in extra.items()})
+        return ByteDfa(rows, special, finals)
+
+
+def _sweep(sources: list[list[Range]]) -> list[tuple[int, int, tuple[int, ...]]]:
+    """The ranges on which the set of targets does not change."""
+    if not sources:
+        return []
+    if len(sources) == 1:
+        row = sources[0]
+        if all(row[i][1] < row[i + 1][0] for i in range(len(row) - 1)):
+            return [(a, b, (t,)) for a, b, t in row]
+    opens: dict[int, list[int]] = {}
+    closes: dict[int, list[int]] = {}
+    for row in sources:
+        for first, last, target in row:
+            opens.setdefault(first, []).append(target)
+            closes.setdefault(last + 1, []).append(target)
+    points = sorted(opens.keys() | closes.keys())
+    active: dict[int, int] = {}
+    result: list[tuple[int, int, tuple[int, ...]]] = []
+    for at, point in enumerate(points):
+        for target in closes.get(point, ()):
+            active[target] -= 1
+            if not active[target]:
+                del active[target]
+        for target in opens.get(point, ()):
+            active[target] = active.get(target, 0) + 1
+        if active:
+            result.append((point, points[at + 1] - 1, tuple(active)))
+    return result

@@ -1,0 +1,417 @@
+"""The threads of Python's regular expression matcher, stepped over bytes in order of priority.
+
+A thread is ``(pc, node, obligations)``: an instruction, the node of a UTF-8 tree where the thread
+is inside of a character (else None), and the lookaheads that are still open.  ``pc == MATCH`` is a
+thread that reached the end of the pattern just now; for as long as it has open obligations it stays
+in the list as ``GHOST``.  An obligation is ``(negative, frozenset of threads)``: any (or none) of the threads must match.
+
+A simulation state is ``(threads in order, context)``.  The context says which of the sets that
+lookbehind asks for had the character before: per set True, False, None (nothing was read yet), or
+the tree node inside of a character, then wrapped in a 1-tuple.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from constrain.errors import LimitExceededError, UnsupportedError
+from constrain.grammar.utf8 import END, Utf8Trees
+from constrain.regex.charsets import (
+    ANY,
+    CharSet,
+    complement,
+    fold_case,
+    from_python_class,
+    union,
+)
+
+try:  # Python 3.11 and newer
+    from re import _constants as sre_constants  # type: ignore[attr-defined]
+    from re import _parser as sre_parse  # type: ignore[attr-defined]
+except ImportError:  # Python 3.10
+    import sre_constants  # type: ignore[no-redef]
+    import sre_parse  # type: ignore[no-redef]
+
+__all__ = ["GHOST", "MATCH", "Threads"]
+
+MATCH = 0
+GHOST = -1
+_MAX_INSTRUCTIONS = 50_000
+_NEWLINE: CharSet = (10, 10)
+_REFUSED = {
+    "GROUPREF": "backreference",
+    "GROUPREF_EXISTS": "conditional group",
+    "ATOMIC_GROUP": "atomic group",
+    "POSSESSIVE_REPEAT": "possessive quantifier",
+}
+_NONE: frozenset[Any] = frozenset()
+
+# Instructions: ("match",), ("set", tree, next), ("split", targets), ("behind", set index, wanted,
+# at start, next), ("ahead", negative, first, next), ("fail",)
+Thread = tuple[int, Any, frozenset]
+
+
+class Threads:
+    """A pattern as instructions, and the steps of its threads."""
+
+    def __init__(self, pattern: str, flags: int) -> None:
+        """Raises re.error, UnsupportedError and LimitExceededError."""
+        self.pattern = pattern
+        self.trees = Utf8Trees()
+        self.code: list[tuple[Any, ...]] = [("match",)]
+        self.sets: list[int] = []  # trees of the sets that lookbehind asks for
+        self._set_index: dict[CharSet, int] = {}
+        self.looks_ahead = False
+        tree = sre_parse.parse(pattern, flags)
+        self.first = self._sequence(list(tree), MATCH, tree.state.flags)
+        self.any = self.trees.tree(ANY)
+
+    # -- translation ---------------------------------------------------------------------------
+
+    def _emit(self, *instruction: Any) -> int:
+        if len(self.code) >= _MAX_INSTRUCTIONS:
+            raise LimitExceededError(
+                f"the pattern {self.pattern[:60]!r} is too long with its repeats written out",
+                limit="repeat",
+            )
+        self.code.append(instruction)
+        return len(self.code) - 1
+
+    def _unsupported(self, feature: str) -> UnsupportedError:
+        return UnsupportedError(
+            f"{feature} in the terminal {self.pattern!r} is not supported", feature=feature
+        )
+
+    def _sequence(self, items: Sequence[Any], after: int, flags: int) -> int:
+        for op, argument in reversed(items):
+            after = self._item(str(op), argument, after, flags)
+        return after
+
+    def _item(self, op: str, argument: Any, after: int, flags: int) -> int:
+        if op in ("LITERAL", "NOT_LITERAL", "ANY", "IN"):
+            chars = self._chars(op, argument, flags)
+            return self._emit("set", self.trees.tree(chars), after)
+        if op == "BRANCH":
+            return self._emit(
+                "split", tuple(self._sequence(list(t), after, flags) for t in argument[1])
+            )
+        if op == "SUBPATTERN":
+            _, added, removed, tree = argument
+            return self._sequence(list(tree), after, (flags | added) & ~removed)
+        if op in ("MAX_REPEAT", "MIN_REPEAT"):
+            return self._repeat(argument, after, flags, greedy=op == "MAX_REPEAT")
+        if op == "AT":
+            return self._at(str(argument), after, flags)
+        if op in ("ASSERT", "ASSERT_NOT"):
+            direction, tree = argument
+            negative = op == "ASSERT_NOT"
+            if direction < 0:
+                return self._behind(tree, after, flags, negative)
+            return self._ahead(self._sequence(list(tree), MATCH, flags), after, negative)
+        if op == "FAILURE":
+            return self._emit("split", ())
+        raise self._unsupported(_REFUSED.get(op, op.lower()))
+
+    def _ahead(self, first: int, after: int, negative: bool) -> int:
+        self.looks_ahead = True
+        return self._emit("ahead", negative, first, after)
+
+    def _repeat(self, argument: Any, after: int, flags: int, *, greedy: bool) -> int:
+        least, most, tree = argument
+        items = list(tree)
+
+        def split(more: int, less: int) -> tuple[int, int]:
+            return (more, less) if greedy else (less, more)
+
+        if most is sre_constants.MAXREPEAT:
+            at = self._emit("split", ())
+            self.code[at] = ("split", split(self._sequence(items, at, flags), after))
+        else:
+            at = after
+            for _ in range(most - least):
+                at = self._emit("split", split(self._sequence(items, at, flags), after))
+        for _ in range(least):
+            at = self._sequence(items, at, flags)
+        return at
+
+    def _chars(self, op: str, argument: Any, flags: int) -> CharSet:
+        ascii_only = bool(flags & re.ASCII)
+
+        def folded(chars: CharSet) -> CharSet:
+            return fold_case(chars, ascii_only) if flags & re.IGNORECASE else chars
+
+        if op == "LITERAL":
+            return folded((argument, argument))
+        if op == "NOT_LITERAL":
+            return complement(folded((argument, argument)))
+        if op == "ANY":
+            return ANY if flags & re.DOTALL else complement(_NEWLINE)
+        sets: list[CharSet] = []
+        negative = False
+        for item, value in argument:
+            name = str(item)
+            if name == "NEGATE":
+                negative = True
+            elif name == "LITERAL":
+                sets.append((value, value))
+            elif name == "RANGE":
+                sets.append(tuple(value))
+            elif name == "CATEGORY":
+                words = str(value).removeprefix("CATEGORY_").split("_")
+                chars = from_python_class(
+                    {"DIGIT": "d", "WORD": "w", "SPACE": "s"}[words[-1]], ascii_only
+                )
+                sets.append(complement(chars) if words[0] == "NOT" else chars)
+            else:
+                raise self._unsupported(f"{name.lower()} in a class")
+        chars = folded(union(*sets)) if sets else ()
+        return complement(chars) if negative else chars
+
+    def _at(self, name: str, after: int, flags: int) -> int:
+        multiline = bool(flags & re.MULTILINE)
+        if name in ("AT_BEGINNING_STRING", "AT_BEGINNING"):
+            if name == "AT_BEGINNING" and multiline:
+                return self._emit("behind", self._context(_NEWLINE), True, None, after)
+            # Never inside of a terminal; at its start it depends on the position in the text.
+            return self._emit("behind", self._context(()), True, None, after)
+        one = self._emit("set", self.trees.tree(ANY), MATCH)
+        if name == "AT_END_STRING":
+            return self._ahead(one, after, True)
+        if name == "AT_END":
+            other = self._emit("set", self.trees.tree(complement(_NEWLINE)), MATCH)
+            if multiline:
+                return self._ahead(other, after, True)
+            line = self._emit("set", self.trees.tree(_NEWLINE), one)
+            return self._ahead(self._emit("split", (other, line)), after, True)
+        if name in ("AT_BOUNDARY", "AT_NON_BOUNDARY"):
+            word = from_python_class("w", bool(flags & re.ASCII))
+            before = self._context(word)
+            behind = self._emit("set", self.trees.tree(word), MATCH)
+            # A boundary: a word character on exactly one side.
+            boundary = name == "AT_BOUNDARY"
+            no_word = self._ahead(behind, after, True)
+            has_word = self._ahead(behind, after, False)
+            inside = self._emit("behind", before, True, None, no_word if boundary else has_word)
+            outside = self._emit("behind", before, False, None, has_word if boundary else no_word)
+            return self._emit("split", (inside, outside))
+        raise self._unsupported(name.lower())
+
+    def _context(self, chars: CharSet) -> int:
+        found = self._set_index.get(chars)
+        if found is None:
+            found = self._set_index[chars] = len(self.sets)
+            self.sets.append(self.trees.tree(chars))
+        return found
+
+    def _behind(self, tree: Any, after: int, flags: int, negative: bool) -> int:
+        """Lookbehind for one character."""
+        branches = [tree]
+        if len(tree) == 1 and str(tree[0][0]) == "BRANCH":
+            branches = tree[0][1][1]
+        sets: list[CharSet] = []
+        for branch in branches:
+            if len(branch) != 1 or str(branch[0][0]) not in ("LITERAL", "NOT_LITERAL", "ANY", "IN"):
+                raise self._unsupported("lookbehind for more than one character")
+            sets.append(self._chars(str(branch[0][0]), branch[0][1], flags))
+        return self._emit("behind", self._context(union(*sets)), not negative, None, after)
+
+    # -- contexts ------------------------------------------------------------------------------
+
+    def next_context(self, context: tuple[Any, ...], byte: int) -> tuple[Any, ...]:
+        """Which sets have the character that `byte` continues or ends; the last entry is the node
+        of the tree of all characters."""
+        if not context:
+            return context
+        result = []
+        for tree, held in zip((*self.sets, self.any), context):
+            node: int | None
+            if isinstance(held, tuple):
+                node = held[0]
+            else:
+                node = tree
+            child = None
+            if node is not None:
+                for first, last, target in self.trees.nodes[node]:
+                    if first <= byte <= last:
+                        child = target
+                        break
+            result.append((child,))
+        whole = result[-1][0]
+        if whole == END or whole is None:
+            # The character ended (what is no UTF-8 is read by no thread).
+            return tuple(entry[0] == END for entry in result)
+        return tuple(result)
+
+    def at_boundary(self, context: tuple[Any, ...]) -> bool:
+        """Not inside of a character; known only where the pattern looks around."""
+        return not context or not isinstance(context[-1], tuple)
+
+    def _holds(self, context: tuple[Any, ...], index: int) -> bool:
+        held = context[index]
+        if held is None:
+            raise self._unsupported("lookbehind (or an anchor) at the start")
+        return held is True
+
+    # -- threads -------------------------------------------------------------------------------
+
+    def start(self) -> tuple[tuple[Thread, ...], tuple[Any, ...]]:
+        """The simulation state before the first byte."""
+        context: tuple[Any, ...] = ()
+        if self.sets or self.looks_ahead:
+            context = (None,) * (len(self.sets) + 1)
+        return self._ordered([(self.first, None, _NONE)], context), context
+
+    def _ordered(
+        self, threads: Sequence[Thread], context: tuple[Any, ...]
+    ) -> tuple[Thread, ...]:
+        """Threads in order, with splits and assertions resolved; a match cuts what is below."""
+        result: list[Thread] = []
+        seen: set[Thread] = set()
+        for thread in threads:
+            for found in self._expand(thread, context, seen):
+                result.append(found)
+                if found[0] <= MATCH and not found[2]:
+                    return tuple(result)
+        return tuple(result)
+
+    def _expand(
+        self, thread: Thread, context: tuple[Any, ...], seen: set[Thread]
+    ) -> list[Thread]:
+        result: list[Thread] = []
+        todo = [thread]
+        while todo:
+            thread = todo.pop()
+            if thread in seen:
+                continue
+            seen.add(thread)
+            pc, node, obligations = thread
+            instruction = self.code[pc]
+            kind = instruction[0]
+            if node is not None or kind in ("match", "set"):
+                result.append(thread)
+                if kind == "match" and not obligations:
+                    break
+            elif kind == "split":
+                todo.extend((target, None, obligations) for target in reversed(instruction[1]))
+            elif kind == "behind":
+                if self._holds(context, instruction[1]) == instruction[2]:
+                    todo.append((instruction[4], None, obligations))
+            else:
+                _, negative, first, after = instruction
+                inner = self._set_closure([(first, None, _NONE)], context)
+                if inner is True:
+                    if not negative:
+                        todo.append((after, None, obligations))
+                elif not inner:
+                    if negative:
+                        todo.append((after, None, obligations))
+                else:
+                    todo.append((after, None, obligations | {(negative, inner)}))
+        return result
+
+    def _set_closure(self, threads: Sequence[Thread], context: tuple[Any, ...]) -> Any:
+        """Threads of a lookahead, whose order does not matter; True: one matched."""
+        seen: set[Thread] = set()
+        result: list[Thread] = []
+        for thread in threads:
+            for found in self._expand(thread, context, seen):
+                if found[0] <= MATCH and not found[2]:
+                    return True
+                result.append(found)
+        return frozenset(result)
+
+    def step_thread(self, thread: Thread, byte: int, after: tuple[Any, ...]) -> list[Thread]:
+        """What one thread becomes, in order."""
+        pc, node, obligations = thread
+        reduced: Any = obligations
+        if obligations:
+            reduced = self._reduce(obligations, byte, after)
+            if reduced is None:
+                return []
+        if pc <= MATCH:
+            # Without obligations it was decided before.
+            return [(GHOST, None, reduced)] if obligations else []
+        _, tree, target = self.code[pc]
+        for first, last, child in self.trees.nodes[tree if node is None else node]:
+            if first <= byte <= last:
+                if child != END:
+                    return [(pc, child, reduced)]
+                return self._expand((target, None, reduced), after, set())
+        return []
+
+    def _reduce(self, obligations: frozenset, byte: int, after: tuple[Any, ...]) -> Any:
+        """The obligations behind a byte; None: one is broken."""
+        result = set()
+        for negative, threads in obligations:
+            inner: set[Thread] = set()
+            matched = False
+            for thread in threads:
+                for found in self.step_thread(thread, byte, after):
+                    if found[0] <= MATCH and not found[2]:
+                        matched = True
+                    inner.add(found)
+            if matched:
+                if negative:
+                    return None
+            elif inner:
+                result.add((negative, frozenset(inner)))
+            elif not negative:
+                return None
+        return frozenset(result)
+
+    def step(self, state: Any, byte: int) -> Any:
+        """The simulation state behind a byte; without threads nothing continues."""
+        threads, context = state
+        after = self.next_context(context, byte)
+        result: list[Thread] = []
+        seen: set[Thread] = set()
+        for thread in threads:
+            for found in self.step_thread(thread, byte, after):
+                if found in seen:
+                    continue
+                seen.add(found)
+                result.append(found)
+                if found[0] <= MATCH and not found[2]:
+                    return tuple(result), after
+        return tuple(result), after
+
+    def at_end(self, obligations: frozenset) -> bool:
+        """The obligations are met if the text ends here."""
+        return all(
+            negative != any(t[0] <= MATCH and self.at_end(t[2]) for t in threads)
+            for negative, threads in obligations
+        )
+
+    # -- ranges --------------------------------------------------------------------------------
+
+    def _cuts(self, threads: Any, cuts: set[int]) -> None:
+        for thread in threads:
+            pc, node, obligations = thread[:3]
+            if pc > MATCH:
+                for first, last, _ in self.trees.nodes[self.code[pc][1] if node is None else node]:
+                    cuts.add(first)
+                    cuts.add(last + 1)
+            for _, inner in obligations:
+                self._cuts(inner, cuts)
+
+    def _context_cuts(self, context: tuple[Any, ...], cuts: set[int]) -> None:
+        for tree, held in zip((*self.sets, self.any), context):
+            node = held[0] if isinstance(held, tuple) else tree
+            if node is not None and node != END:
+                for first, last, _ in self.trees.nodes[node]:
+                    cuts.add(first)
+                    cuts.add(last + 1)
+
+    def ranges(self, state: Any) -> list[tuple[int, int]]:
+        """Ranges of bytes that the threads of a simulation state cannot tell apart."""
+        return self.all_ranges(state[0], state[1])
+
+    def all_ranges(self, threads: Any, context: tuple[Any, ...] = ()) -> list[tuple[int, int]]:
+        """The same for threads and a context: all bytes."""
+        cuts = {0, 256}
+        self._cuts(threads, cuts)
+        self._context_cuts(context, cuts)
+        points = sorted(cuts)
+        return [(a, b - 1) for a, b in zip(points, points[1:])]

@@ -1,0 +1,309 @@
+"""Terminals from Python regular expressions, with the lexemes that Lark would find.
+
+At a position of the text Lark takes the match ``m`` that `re` finds there, and then the matches
+that `re` finds in every shorter prefix of ``m`` (``lexer="dynamic_complete"``).  So what a terminal
+can be depends on the order in which `re` tries alternatives (``a|ab`` is never "ab") and, with
+lookahead, on the text behind the lexeme.  For an ignored terminal only ``m`` itself counts.
+
+We simulate `re`: a state is the list of its threads in order of priority, where a thread that
+matched cuts those below it.  Lookahead is a set of threads that a thread carries: an obligation,
+which every byte reduces.  This gives two automata:
+
+* over the bytes of the lexeme (`_Lexemes.forward`);
+* from each of its states over the bytes *behind* the lexeme (`_Lexemes.behind`), where we watch
+  whether ``m``, or a match in a prefix of ``m``, is the lexeme.  Without lookahead everything
+  behind is fine for an ordinary terminal, and nothing is simulated.
+
+Lookbehind sees one character, inside of the terminal; at the start of a terminal it would depend on
+what was read before, and is refused by name, as are backreferences, atomic groups and possessive
+quantifiers.  `$` and `\\b` are kinds of lookahead here.
+
+Cost: states times ranges of bytes; a limit bounds the states.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Sequence
+from functools import lru_cache
+from typing import Any
+
+from constrain.errors import LimitExceededError, RegexError, UnsupportedError
+from constrain.grammar.automata import Range, merge_ranges, partition
+from constrain.grammar.ir import ANYTHING, Obligations, Terminal
+from constrain.grammar.regex_threads import GHOST, MATCH, Threads
+from constrain.grammar.utf8 import byte_rows
+from constrain.regex.charsets import CharSet
+
+__all__ = ["chars_terminal", "literal_terminal", "regex_terminal"]
+
+_MAX_STATES = 20_000
+_FAIL = -1
+
+# How a match of the run over the whole text relates to the lexeme that we ask about.
+_OTHER, _LEXEME, _LONGER = 0, 1, 2
+
+
+def literal_terminal(name: str, text: bytes) -> Terminal:
+    """The terminal whose only lexeme is `text`, which is not empty."""
+    rows: list[tuple[Range, ...]] = [((byte, byte, at + 1),) for at, byte in enumerate(text)]
+    return Terminal(name, (*rows, ()), (*(None for _ in text), ANYTHING))
+
+
+@lru_cache(maxsize=1024)
+def chars_terminal(name: str, chars: CharSet) -> Terminal:
+    """The terminal of the code points of a set, one at a time."""
+    rows = tuple(tuple(row) for row in byte_rows(chars))
+    return Terminal(name, rows, tuple(ANYTHING if s == 1 else None for s in range(len(rows))))
+
+
+@lru_cache(maxsize=1024)
+def regex_terminal(name: str, pattern: str, flags: int = 0, *, ignored: bool = False) -> Terminal:
+    """The terminal of a pattern of Python's `re`.
+
+    Raises RegexError (malformed), UnsupportedError (named features, see above) and
+    LimitExceededError (more than 20,000 states).
+    """
+    try:
+        threads = Threads(pattern, flags)
+    except re.error as error:
+        raise RegexError(error.msg, pattern=pattern, position=error.pos) from error
+    except RecursionError as error:
+        raise LimitExceededError(
+            "regular expression: nesting too deep", limit="nesting"
+        ) from error
+    lexemes = _Lexemes(threads, complete=not ignored)
+    return lexemes.terminal(name)
+
+
+class _Lexemes:
+    def __init__(self, threads: Threads, *, complete: bool) -> None:
+        self.threads = threads
+        self.complete = complete
+        self.rows: list[list[Range]] = []
+        self.states: list[Any] = []
+
+    # -- over the lexeme -----------------------------------------------------------------------
+
+    def forward(self) -> None:
+        """The reachable states of the simulation; state 0 is not entered again."""
+        threads = self.threads
+        start = threads.start()
+        ids: dict[Any, int] = {}
+        order: list[Any] = [start]
+        for state in order:
+            row: list[Range] = []
+            for first, last in threads.ranges(state):
+                target = threads.step(state, first)
+                if not target[0]:
+                    continue
+                number = ids.get(target)
+                if number is None:
+                    number = ids[target] = len(order)
+                    order.append(target)
+                    if number >= _MAX_STATES:
+                        raise LimitExceededError(
+                            f"the terminal {threads.pattern!r} needs more than {_MAX_STATES} states",
+                            limit="terminal_states",
+                        )
+                row.append((first, last, number))
+            self.rows.append(merge_ranges(row))
+        self.states = order
+
+    # -- behind the lexeme ---------------------------------------------------------------------
+    #
+    # A state: (tagged threads in order, context, whether a prefix had the lexeme as its match).
+
+    def behind_start(self, state: Any) -> Any:
+        tagged = tuple((*t, _LEXEME if t[0] == MATCH else _OTHER) for t in state[0])
+        return self._settle(tagged, state[1], False)
+
+    def _settle(self, tagged: tuple[Any, ...], context: Any, found: bool) -> Any:
+        if self.complete and not found and self.threads.at_boundary(context):
+            found = self._winner(tagged) == _LEXEME
+        return tagged, context, found
+
+    def _winner(self, tagged: tuple[Any, ...]) -> int | None:
+        """The match if the text ended here."""
+        for pc, _, obligations, tag in tagged:
+            if pc <= MATCH and self.threads.at_end(obligations):
+                return tag
+        return None
+
+    def behind_step(self, state: Any, byte: int) -> Any:
+        """The next state, True or False once it is decided."""
+        tagged, context, found = state
+        threads = self.threads
+        parts = []
+        seen: set[Any] = set()
+        after = threads.next_context(context, byte)
+        done = False
+        for pc, node, obligations, tag in tagged:
+            if pc <= MATCH and not obligations:
+                # It holds, whatever comes: the match unless a thread above matches.
+                parts.append((GHOST, None, obligations, tag))
+                done = True
+                break
+            for thread in threads.step_thread((pc, node, obligations), byte, after):
+                if thread in seen:
+                    continue
+                seen.add(thread)
+                ended = thread[0] <= MATCH
+                if ended and pc > MATCH:
+                    label = _LONGER if found else _OTHER
+                else:
+                    label = tag
+                parts.append((*thread, label))
+                if ended and not thread[2]:
+                    done = True
+                    break
+            if done:
+                break
+        if not parts:
+            return False
+        if done and len(parts) == 1:
+            return parts[0][3] != _OTHER
+        return self._settle(tuple(parts), after, found)
+
+    def behind(self) -> tuple[list[int], Obligations]:
+        """Per state of the lexeme its obligation (_FAIL: no lexeme ends here), and the automaton."""
+        ids: dict[Any, int] = {True: 0, False: 1}
+        order: list[Any] = [True, False]
+        rows: list[list[Range]] = [[], []]
+
+        def number(state: Any) -> int:
+            found = ids.get(state)
+            if found is None:
+                found = ids[state] = len(order)
+                order.append(state)
+                if found >= _MAX_STATES:
+                    raise LimitExceededError(
+                        f"the terminal {self.threads.pattern!r} needs more than "
+                        f"{_MAX_STATES} states for what may follow it",
+                        limit="terminal_states",
+                    )
+            return found
+
+        begins: list[int] = []
+        for at, state in enumerate(self.states):
+            # A match of the state itself is what decides; without one no lexeme can end here.
+            if at == 0 or not any(thread[0] == MATCH for thread in state[0]):
+                begins.append(1)
+                continue
+            begins.append(number(self._decided(self.behind_start(state))))
+        at = 2
+        while at < len(order):
+            state = order[at]
+            row = [
+                (first, last, number(self._decided(self.behind_step(state, first))))
+                for first, last in self.threads.all_ranges(state[0], state[1])
+            ]
+            rows.append(merge_ranges(row))
+            at += 1
+        ends = [True, False]
+        ends += [self._winner(state[0]) in (_LEXEME, _LONGER) for state in order[2:]]
+        return _minimal(begins, rows, ends)
+
+    def _decided(self, state: Any) -> Any:
+        """Threads at the head that matched for good decide."""
+        if isinstance(state, bool):
+            return state
+        first = state[0][0]
+        if first[0] <= MATCH and not first[2]:
+            return first[3] != _OTHER
+        return state
+
+    # -- both ----------------------------------------------------------------------------------
+
+    def terminal(self, name: str) -> Terminal:
+        """The minimal automaton."""
+        self.forward()
+        if self.complete and not self.threads.looks_ahead:
+            begins = [
+                ANYTHING if at and any(t[0] == MATCH for t in state[0]) else _FAIL
+                for at, state in enumerate(self.states)
+            ]
+            obligations = Obligations()
+        else:
+            begins, obligations = self.behind()
+        rows, ends = _minimal_lexemes(self.rows, begins)
+        return Terminal(
+            name,
+            tuple(tuple(row) for row in rows),
+            tuple(None if end == _FAIL else end for end in ends),
+            obligations,
+        )
+
+
+def _minimal(
+    begins: Sequence[int], rows: list[list[Range]], ends: list[bool]
+) -> tuple[list[int], Obligations]:
+    """Minimises the automaton of obligations; 0 is always met, _FAIL never."""
+    rows = [[(0, 255, 0)], [(0, 255, 1)], *rows[2:]]
+
+    def signature(state: int, classes: list[int]) -> Hashable:
+        return tuple(merge_ranges((a, b, classes[t]) for a, b, t in rows[state]))
+
+    successors = [[r[2] for r in row] for row in rows]
+    classes = partition([int(e) for e in ends], successors, signature)
+    anything, nothing = classes[0], classes[1]
+    number = {anything: 0, nothing: _FAIL}
+    order: list[int] = [0]
+
+    def rename(state: int) -> int:
+        label = classes[state]
+        if label not in number:
+            number[label] = len(order)
+            order.append(state)
+        return number[label]
+
+    starts = [rename(state) for state in begins]
+    result: list[tuple[Range, ...]] = [()]
+    at = 1
+    while at < len(order):
+        row = [(a, b, rename(t)) for a, b, t in rows[order[at]]]
+        result.append(tuple(r for r in merge_ranges(row) if r[2] != _FAIL))
+        at += 1
+    return starts, Obligations(tuple(result), tuple(ends[state] for state in order))
+
+
+def _minimal_lexemes(
+    rows: list[list[Range]], begins: Sequence[int]
+) -> tuple[list[list[Range]], list[int]]:
+    """Minimises and trims the automaton of lexemes."""
+    predecessors: list[list[int]] = [[] for _ in rows]
+    for state, row in enumerate(rows):
+        for _, _, target in row:
+            predecessors[target].append(state)
+    live = {state for state, end in enumerate(begins) if end != _FAIL}
+    todo = list(live)
+    while todo:
+        for state in predecessors[todo.pop()]:
+            if state not in live:
+                live.add(state)
+                todo.append(state)
+    if 0 not in live:
+        return [[]], [_FAIL]
+    rows = [[r for r in row if r[2] in live] if s in live else [] for s, row in enumerate(rows)]
+
+    def signature(state: int, classes: list[int]) -> Hashable:
+        return tuple(merge_ranges((a, b, classes[t]) for a, b, t in rows[state]))
+
+    # The start is a class of its own, so that nothing enters it.
+    initial = [0, *(begins[s] + 3 if s in live else 1 for s in range(1, len(rows)))]
+    classes = partition(initial, [[r[2] for r in row] for row in rows], signature)
+    number = {classes[0]: 0}
+    order = [0]
+    result: list[list[Range]] = []
+    for state in order:
+        row = []
+        for first, last, target in rows[state]:
+            label = classes[target]
+            if label not in number:
+                number[label] = len(order)
+                order.append(target)
+            row.append((first, last, number[label]))
+        result.append(merge_ranges(row))
+    return result, [begins[state] for state in order]
+
+

@@ -1,0 +1,108 @@
+// The tokens of a vocabulary by the classes of their characters.
+//
+// A node is the set of vocabulary trie nodes that are reached by the same sequence of classes, read
+// from a character boundary of a unit.  A language that respects the classes cannot tell the tokens
+// of a node apart, so a table is made by visiting class nodes: for a language that only counts
+// characters a hundred of them instead of the vocabulary's hundreds of thousands.
+//
+// Nodes are expanded when they are first asked for, so what no language visits costs nothing.  The
+// characters of tokens are decoded here, once for all languages that share the classes; a token
+// that ends in the middle of a character is kept by the classes that the character may still get.
+//
+// Cost: visiting a vocabulary node once, at expansion; 4 bytes for each, and about 8 for a token.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "constrain/bits.hpp"
+#include "constrain/machine.hpp"
+#include "constrain/trie.hpp"
+
+namespace constrain {
+
+class ClassTrie {
+ public:
+  struct Edge {
+    uint32_t char_class = 0;
+    uint32_t node = 0;
+  };
+  // Some tokens, as words or, where there are many, as a whole row.
+  struct Tokens {
+    uint32_t begin = 0;   // into words or rows
+    uint32_t count = 0;   // words
+    bool dense = false;
+  };
+  // Tokens that end in a character that may still get any of these classes.
+  struct Partial {
+    uint32_t class_set = 0;
+    Tokens tokens;
+  };
+  struct Node {
+    uint32_t first_head = 0, heads = 0;
+    uint32_t first_edge = 0, edges = 0;
+    uint32_t first_partial = 0, partials = 0;
+    Tokens inside;    // tokens that end here
+    Tokens ended;     // tokens whose unit ends here, whatever follows
+    bool expanded = false;
+  };
+
+  // `decoder`: at a character boundary.
+  ClassTrie(const Trie& trie, const CharacterStepper& stepper, const CharClasses& classes,
+            uint32_t decoder, size_t words);
+
+  // Node 0 is the root.  References are valid until the next expand().
+  const Node& expand(uint32_t n);
+  std::span<const Edge> edges(const Node& node) const {
+    return {edges_.data() + node.first_edge, node.edges};
+  }
+  std::span<const Partial> partials(const Node& node) const {
+    return {partials_.data() + node.first_partial, node.partials};
+  }
+  std::span<const uint32_t> class_set(uint32_t set) const { return class_sets_[set]; }
+  const CharClasses& classes() const { return classes_; }
+  void add(const Tokens& tokens, uint32_t* row) const;
+  size_t bytes() const;
+
+  uint64_t last_used = 0;
+  size_t counted = 0;   // bytes, as the owner has counted them
+
+ private:
+  struct Hit {
+    uint32_t char_class, node;
+  };
+  struct Step {
+    uint32_t next, end, decoder;
+  };
+  void read(uint32_t head);
+  uint32_t class_of(uint32_t code_point) const;
+  uint32_t partial_of(uint32_t decoder);
+  Tokens pack(std::vector<uint32_t>& tokens);
+
+  const Trie& trie_;
+  const CharacterStepper& stepper_;
+  CharClasses classes_;
+  uint32_t decoder_;
+  size_t row_words_;
+  uint32_t ascii_[128];     // class, or kSpecial
+  std::vector<Node> nodes_;
+  std::vector<uint32_t> heads_;
+  std::vector<Edge> edges_;
+  std::vector<Partial> partials_;
+  std::vector<WordBits> words_;
+  std::vector<uint32_t> rows_;
+  std::vector<std::vector<uint32_t>> class_sets_;
+  std::map<std::vector<uint32_t>, uint32_t> class_set_index_;
+  std::map<uint32_t, uint32_t> set_of_decoder_;
+  // Scratch of expand.
+  std::vector<Step> steps_;
+  std::vector<Hit> hits_;
+  std::vector<uint32_t> inside_, ended_;
+  std::map<uint32_t, std::vector<uint32_t>> partial_tokens_;   // by class set
+  std::vector<uint32_t> counts_, seen_;
+  std::vector<uint32_t> row_;
+};
+
+}  // namespace constrain

@@ -28,13 +28,22 @@ def outline(schema: Any) -> str:
     if not isinstance(properties, dict) or not properties:
         text = _shape(schema, schema, _DEPTH)
         return "" if text == "any" else text
-    lines = []
-    for name, member in properties.items():
-        comment = _followed(member, schema).get("description")
-        comment = member.get("description", comment) if isinstance(member, dict) else comment
-        note = f"  // {comment}" if isinstance(comment, str) else ""
-        lines.append(f"  {schema_text(name)}: {_shape(member, schema, _DEPTH)},{note}")
-    return "\n".join(["{", *lines, "}"])
+    lines = (
+        f"  {schema_text(name)}: {_member(m, schema, _DEPTH)}" for name, m in properties.items()
+    )
+    return "{\n" + ",\n".join(lines) + "\n}"
+
+
+def _member(schema: Any, root: Any, depth: int) -> str:
+    """The shape of a property, and its description; of a string the description is enough."""
+    shape = _shape(schema, root, depth)
+    found = _followed(schema, root)
+    note = found.get("description")
+    if isinstance(schema, dict):
+        note = schema.get("description", note)
+    if not isinstance(note, str) or not note:
+        return shape
+    return note if shape == "string" else f"{shape} ({note})"
 
 
 def _shape(schema: Any, root: Any, depth: int) -> str:
@@ -55,7 +64,7 @@ def _shape(schema: Any, root: Any, depth: int) -> str:
     properties = schema.get("properties")
     if isinstance(properties, dict) and properties:
         members = (
-            f"{schema_text(name)}: {_shape(member, root, depth - 1)}"
+            f"{schema_text(name)}: {_member(member, root, depth - 1)}"
             for name, member in properties.items()
         )
         return "{" + ", ".join(members) + "}"

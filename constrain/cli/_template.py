@@ -1,7 +1,7 @@
 """Prompt templates: ``{record}``, ``{schema}``, ``{outline}`` and the fields of the record.
 
 ``{name}`` is the record's field `name`, ``{a.b}`` the field `b` of its object field `a`, ``{record}``
-the whole record (a text file's text, or the JSON of an object), ``{schema}`` the JSON Schema and
+the whole record (a text file's text, or a line ``field: value`` for each field), ``{schema}`` the JSON Schema and
 ``{outline}`` its shape in short; the record's own fields come first where names collide.
 ``{{`` and ``}}`` are braces.  Strings are inserted as they are, other values as JSON.  Python's
 ``str.format`` is not used: it reaches attributes of objects and reads colons as format codes.
@@ -63,7 +63,9 @@ def _lookup(name: str, record: dict[str, Any] | str, extras: dict[str, str]) -> 
     if isinstance(record, dict) and name in record:
         return _shown(record[name])
     if name == "record":
-        return record if isinstance(record, str) else json.dumps(record, ensure_ascii=False)
+        if isinstance(record, str):
+            return record
+        return "\n".join(f"{key}: {_shown(value)}" for key, value in record.items())
     if name in extras:
         return extras[name]
     value: Any = record

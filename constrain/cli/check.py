@@ -13,7 +13,7 @@ from constrain.cli import _runtime
 from constrain.cli._constraint import read_schema
 from constrain.cli._errors import CliError, ExitCode
 from constrain.cli._output import write_text
-from constrain.errors import ConstrainError, UnsatisfiableError
+from constrain.errors import ConstrainError
 
 __all__ = ["add_parser", "run"]
 
@@ -77,7 +77,6 @@ def run(args: argparse.Namespace) -> ExitCode:
 
     name = "standard input" if args.schema == "-" else args.schema
     schema = read_schema(args.schema)
-    failure: ConstrainError | None = None
     try:
         spec = constrain.JsonSchema(
             schema,
@@ -90,30 +89,28 @@ def run(args: argparse.Namespace) -> ExitCode:
         report = spec.report(analyze=True)
         if not report.of_severity("error"):
             _runtime.compile_alone(spec)  # the core has limits of its own
-    except UnsatisfiableError as error:
-        failure = error
     except ConstrainError as error:
         if not args.json:
             raise CliError(f"{name}: {error}", ExitCode.FAILED) from error
-        _print_json({"schema": name, "ok": False, "error": _error(error)})
+        failure = {"kind": type(error).__name__, "message": getattr(error, "message", str(error))}
+        pointer = getattr(error, "pointer", None)
+        if pointer is not None:
+            failure["pointer"] = pointer
+        _print_json({"schema": name, "ok": False, "error": failure})
         return ExitCode.FAILED
     counts = {severity: len(report.of_severity(severity)) for severity in _WORDS}
-    failed = failure is not None or counts["error"] or (args.strict and counts["warning"])
+    failed = counts["error"] or (args.strict and counts["warning"])
     if args.json:
-        answer: dict[str, Any] = {
-            "schema": name,
-            "ok": not failed,
-            "report": report.to_dict(),
-            "size": _size(program),
-        }
-        if failure is not None:
-            answer["error"] = _error(failure)
-        _print_json(answer)
+        _print_json(
+            {
+                "schema": name,
+                "ok": not failed,
+                "report": report.to_dict(),
+                "size": _size(program),
+            }
+        )
     else:
-        verdict = _verdict(counts)
-        if failure is not None:
-            verdict = f"{verdict}; {failure}"
-        write_text(f"{name}: {verdict}\n\n{report}\n")
+        write_text(f"{name}: {_verdict(counts)}\n\n{report}\n")
     return ExitCode.FAILED if failed else ExitCode.OK
 
 
@@ -126,12 +123,6 @@ def _verdict(counts: dict[str, int]) -> str:
     if not counts["error"] and not counts["warning"]:
         said.insert(0, "ok")
     return ", ".join(said)
-
-
-def _error(error: ConstrainError) -> dict[str, str]:
-    found = {"kind": type(error).__name__, "message": getattr(error, "message", str(error))}
-    pointer = getattr(error, "pointer", None)
-    return found if pointer is None else {**found, "pointer": pointer}
 
 
 def _size(program: Any) -> dict[str, int]:

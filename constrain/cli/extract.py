@@ -40,9 +40,8 @@ from constrain.cli._template import Template, TemplateFieldError
 
 __all__ = ["add_parser", "run"]
 
-DEFAULT_SYSTEM = "You extract data. Answer with one JSON object and nothing else."
-DEFAULT_PROMPT = "Record:\n{record}\n\nExtract its data as JSON of this shape:\n{outline}"
-_PROMPT_WITHOUT_OUTLINE = "Extract the data from the record.\n\nRecord:\n{record}"
+DEFAULT_SYSTEM = "You extract data. Answer with one JSON value of this shape:\n{outline}"
+DEFAULT_PROMPT = "{record}"
 
 _DESCRIPTION = """\
 Extract one JSON value from each record of JSONL, CSV, TSV or text files (a text file is one
@@ -72,8 +71,8 @@ class _Plan:
     """What is the same for every record of a run."""
 
     constraint: Constraint
-    system: str
-    template: Template
+    system: Template
+    prompt: Template
     extras: dict[str, str]
     fingerprint: str
 
@@ -97,8 +96,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--prompt",
         metavar="TEMPLATE",
         help="the user message; {record} is the record, {name} one of its fields, {schema} the "
-        "schema, {outline} its shape in short, {{ and }} are braces "
-        "(default: the record and the shape)",
+        "schema, {outline} its shape in short, {{ and }} are braces (default: {record}); "
+        "--system is a template too, by default with the outline",
     )
     add_constraint_options(parser, text=False)
     group = parser.add_argument_group("output")
@@ -204,13 +203,14 @@ def _extract(
             answers[position] = _Answer(error=("record", record.problem or "not usable"))
             continue
         try:
-            prompt = plan.template.render(record.value, plan.extras)
+            system = plan.system.render(record.value, plan.extras)
+            prompt = plan.prompt.render(record.value, plan.extras)
         except TemplateFieldError as error:
             answers[position] = _Answer(error=("record", f"{record.place}: {error}"))
             continue
         messages = [{"role": "user", "content": prompt}]
-        if plan.system:
-            messages.insert(0, {"role": "system", "content": plan.system})
+        if system:
+            messages.insert(0, {"role": "system", "content": system})
         prompts.append(messages)
         positions.append(position)
     for position, output in zip(positions, _generate(engine, prompts, sampling, progress)):
@@ -284,17 +284,14 @@ def _line(record: Record, fingerprint: str, answer: _Answer) -> str:
 def _plan(args: argparse.Namespace) -> _Plan:
     constraint = build_constraint(args)
     schema = schema_text(constraint.schema)
-    shape = outline(constraint.schema)
-    prompt = args.prompt
-    if prompt is None:
-        prompt = DEFAULT_PROMPT if shape else _PROMPT_WITHOUT_OUTLINE
     system = DEFAULT_SYSTEM if args.system is None else args.system
+    prompt = DEFAULT_PROMPT if args.prompt is None else args.prompt
     identity = json.dumps([schema, args.extra_properties, system, prompt, args.model])
     return _Plan(
         constraint,
-        system,
-        Template(prompt),
-        {"schema": schema, "outline": shape},
+        Template(system, "--system"),
+        Template(prompt, "--prompt"),
+        {"schema": schema, "outline": outline(constraint.schema)},
         hashlib.sha256(identity.encode()).hexdigest()[:8],
     )
 

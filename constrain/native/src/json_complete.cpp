@@ -34,40 +34,72 @@ bool JsonMachine::feed(Config& c, std::string_view text, std::string& out) {
   return true;
 }
 
-// At the start of a key of a general object: a key that some part of the formula still asks for.
-bool JsonMachine::feed_wanted_key(Config& c, std::string& out) {
+// At the start of a key of a general object: the key that a plan asks for, and what its value
+// should be.
+bool JsonMachine::feed_planned_key(Config& c, std::string& out) {
   const StackNode n = node(c.w[1]);
-  std::vector<TextId> wanted;
-  theory_.for_each_atom(n.a, [&](Formula a) {
-    const FormulaNode f = theory_[a];
-    if (f.op == Fop::kHas) wanted.push_back(f.a);
-    if (f.op != Fop::kTable) return;
-    const ObjectTable& t = theory_.table(f.a);
-    for (uint32_t i = 0; i < t.names.size(); ++i)
-      if (t.required[i] && !theory_.bit(f.b, i)) wanted.push_back(t.names[i]);
-  });
-  for (const TextId key : wanted) {
-    std::string spelled;
-    append_json(spelled, pool_.text_code_points(key));
-    if (feed(c, spelled + "\"", out)) return true;
-  }
-  return false;
+  bool done = false;
+  TextId key = 0;
+  Formula child = Formulas::kTrue;
+  if (!theory_.plan_member(n.a, n.c, done, key, child) || done) return false;
+  std::string spelled;
+  append_json(spelled, pool_.text_code_points(key));
+  Config next = c;
+  std::string text;
+  if (!feed(next, spelled + "\":", text)) return false;
+  const Formula wanted = theory_.both(next.w[2], child);
+  if (theory_.satisfiable(wanted)) next.w[2] = wanted;
+  c = next;
+  out += text;
+  return true;
 }
 
-// Greedy: closes what can be closed and prefers short values.  Where containers nest without a
-// short way out in that order, another order of preference is tried.
-bool JsonMachine::complete(const Config& start, std::string& out, size_t limit) {
-  for (int attempt = 0; attempt < 4; ++attempt) {
-    Config c = start;
-    std::string text;
-    if (!shortest_value(c, text, limit, attempt)) continue;
-    out += text;
+// To the start of an item that leads to the end of the array.
+bool JsonMachine::feed_item(Config& c, const char* comma, std::string& out) {
+  const StackNode n = node(c.w[1]);
+  bool done = false;
+  Formula child = Formulas::kTrue;
+  const bool planned = theory_.plan_item(n.a, n.c == 0 ? 0 : n.c - 1, done, child) && !done;
+  Config next = c;
+  if (*comma != 0 ? !step(next, uint8_t(*comma)) : !next_item(next)) return false;
+  if (planned) {
+    const Formula wanted = theory_.both(next.w[2], child);
+    if (theory_.satisfiable(wanted)) next.w[2] = wanted;
+  }
+  c = next;
+  out += comma;
+  return true;
+}
+
+// The first byte of a value that nests as little as possible.
+bool JsonMachine::feed_value(Config& c, std::string& out) {
+  const Formula goal = c.w[2];
+  if (feed(c, "0", out) || feed(c, "1", out) || feed(c, "null", out) || feed(c, "\"\"", out) ||
+      feed(c, "true", out) || feed(c, "false", out))
     return true;
-  }
-  return false;
+  const int height = theory_.height(goal);
+  const auto nested = [&](const char* byte, Type type) {
+    const Formula kind = theory_.both(goal, theory_.atom(Fop::kType, uint32_t(type)));
+    return theory_.height(kind) <= height && feed(c, byte, out);
+  };
+  if (height != 0)
+    return nested("{", Type::kObject) || nested("[", Type::kArray) || feed(c, "{", out) ||
+           feed(c, "[", out);
+  for (const char* b = "-23456789\""; *b != 0; ++b)
+    if (feed(c, std::string_view(b, 1), out)) return true;
+  return feed(c, "{", out) || feed(c, "[", out);
 }
 
-bool JsonMachine::shortest_value(Config& c, std::string& out, size_t limit, int attempt) {
+// Closes what can be closed; elsewhere follows plans to a shallow end.
+bool JsonMachine::complete(const Config& start, std::string& out, size_t limit) {
+  Config c = start;
+  std::string text;
+  if (!finish(c, text, limit)) return false;
+  out += text;
+  return true;
+}
+
+bool JsonMachine::finish(Config& c, std::string& out, size_t limit) {
   NumberPool& numbers = theory_.numbers();
   // Each turn writes a piece; texts that need thousands of pieces are not what greed finds.
   constexpr size_t kPieces = 4000;
@@ -142,7 +174,7 @@ bool JsonMachine::shortest_value(Config& c, std::string& out, size_t limit, int 
             spelled.clear();
           }
         }
-        if (mode(c) == Mode::kGeneralKey && c.w[6] == 0 && feed_wanted_key(c, out)) break;
+        if (mode(c) == Mode::kGeneralKey && c.w[6] == 0 && feed_planned_key(c, out)) break;
         LexId language = mode(c) == Mode::kFastKey ? c.w[3] : c.w[2];
         if (mode(c) == Mode::kFastKey)
           language = pool_.both(language, pool_.negate(pool_.strings(c.w[7])));
@@ -167,27 +199,14 @@ bool JsonMachine::shortest_value(Config& c, std::string& out, size_t limit, int 
         if (!feed(c, "}", out) && !feed(c, ",", out)) return false;
         break;
       case Mode::kArrayNext:
-        if (!feed(c, "]", out) && !feed(c, ",", out)) return false;
+        if (!feed(c, "]", out) && !feed_item(c, ",", out)) return false;
         break;
       case Mode::kArrayStart:
-        if (feed(c, "]", out)) break;
-        [[fallthrough]];
-      case Mode::kValue: {
-        Config inside = c;
-        const bool empty_array = mode(c) == Mode::kValue && step(inside, '[') && step(inside, ']');
-        inside = c;
-        const bool empty_object = step(inside, '{') && step(inside, '}');
-        bool moved = feed(c, "0", out) || feed(c, "1", out) || feed(c, "null", out) ||
-                     feed(c, "\"\"", out) || (empty_object && feed(c, "{}", out)) ||
-                     (empty_array && feed(c, "[]", out)) || feed(c, "true", out) ||
-                     feed(c, "false", out);
-        constexpr const char* kOrders[4] = {"-23456789\"{[", "-23456789\"[{", "{[-23456789\"",
-                                            "[{-23456789\""};
-        for (const char* b = kOrders[attempt]; *b != 0 && !moved; ++b)
-          moved = feed(c, std::string_view(b, 1), out);
-        if (!moved) return false;
+        if (!feed(c, "]", out) && !feed_item(c, "", out)) return false;
         break;
-      }
+      case Mode::kValue:
+        if (!feed_value(c, out)) return false;
+        break;
       case Mode::kDone: return true;
     }
   }

@@ -304,7 +304,7 @@ bool JsonTheory::violation_possible(Formula violated, const Literals& literals,
   std::vector<uint32_t> positive;
   for (const auto& [a, p] : literals)
     if (p && op(a) == Fop::kAllP) positive.push_back(a);
-  std::vector<uint32_t> tuple{2, violated, forbidden};
+  std::vector<uint32_t> tuple{2, violated, forbidden, uint32_t(limit_)};
   tuple.insert(tuple.end(), positive.begin(), positive.end());
   const uint32_t key = tuples_.intern(tuple);
   if (violation_memo_.count(key)) return true;

@@ -59,7 +59,7 @@ bool JsonTheory::top(Fn fn) {
 
 bool JsonTheory::satisfiable(Formula f) {
   if (f <= kTrue) return f == kTrue;
-  const uint32_t tuple[2] = {0, f};
+  const uint32_t tuple[3] = {0, f, uint32_t(limit_)};
   const uint64_t key = tuples_.intern(tuple);
   return top([&] {
     return guarded(key, [&] {
@@ -71,6 +71,12 @@ bool JsonTheory::satisfiable(Formula f) {
 }
 
 bool JsonTheory::satisfiable_typed(Formula f, Type type) {
+  if (limit_ != kNoHeight && (type == Type::kArray || type == Type::kObject)) {
+    if (limit_ == 0) return false;
+    const LimitScope below(*this, limit_ - 1);
+    return type == Type::kArray ? array_open(typed(f, type), 0)
+                                : object_open(typed(f, type), StringSets::kEmpty);
+  }
   switch (type) {
     case Type::kNull:
     case Type::kTrue:
@@ -87,7 +93,7 @@ bool JsonTheory::object_open(Formula f, StringSet seen) {
   if (f <= kTrue) return f == kTrue;
   const Names& n = names(f);
   if (n.matchers.empty()) seen = pool_.sets().intersect(seen, n.names);
-  const uint32_t tuple[3] = {1, f, seen};
+  const uint32_t tuple[4] = {1, f, seen, uint32_t(limit_)};
   const uint64_t key = tuples_.intern(tuple);
   return top([&] { return guarded(key, [&] { return object_search(f, seen); }); });
 }
@@ -95,7 +101,7 @@ bool JsonTheory::object_open(Formula f, StringSet seen) {
 bool JsonTheory::array_open(Formula f, uint32_t values) {
   if (f <= kTrue) return f == kTrue;
   if (!(*this)[f].has_uniq) values = 0;
-  const uint32_t tuple[3] = {3, f, values};
+  const uint32_t tuple[4] = {3, f, values, uint32_t(limit_)};
   const uint64_t key = tuples_.intern(tuple);
   return top([&] { return guarded(key, [&] { return array_search(f, values); }); });
 }

@@ -250,6 +250,7 @@ std::optional<std::vector<ValueId>> JsonTheory::candidates(Formula f, int depth)
 }
 
 std::optional<std::vector<ValueId>> JsonTheory::enumerate(Formula f, size_t cap) {
+  const LimitScope unlimited(*this, kNoHeight);
   std::vector<ValueId> out;
   const auto finish = [&]() -> std::optional<std::vector<ValueId>> {
     std::sort(out.begin(), out.end());

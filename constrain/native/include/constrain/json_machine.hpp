@@ -112,8 +112,10 @@ class JsonMachine final : public Machine {
   bool name_begins(const ObjectTable& t, uint32_t trie_node, uint32_t decoder) const;
   LexicalView base_view(LexId goal, uint32_t tracked, uint32_t decoder);
 
-  bool shortest_value(Config& c, std::string& out, size_t limit, int depth);
-  bool feed_wanted_key(Config& c, std::string& out);
+  bool finish(Config& c, std::string& out, size_t limit);
+  bool feed_value(Config& c, std::string& out);
+  bool feed_item(Config& c, const char* comma, std::string& out);
+  bool feed_planned_key(Config& c, std::string& out);
   bool feed(Config& c, std::string_view text, std::string& out);
 
   std::shared_ptr<const Program> program_;

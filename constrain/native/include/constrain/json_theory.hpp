@@ -108,6 +108,16 @@ class JsonTheory final : public Formulas {
   bool object_open(Formula f, StringSet seen);
   bool array_open(Formula f, uint32_t values);
 
+  // ---- shallow values, for completions
+  // The least nesting depth (0: no array or object) of a value of f; kNoHeight if none was found.
+  static constexpr int kNoHeight = 1 << 20;
+  int height(Formula f);
+  // A next member of an object that leads to an end as shallow as possible: its key and what its
+  // value should satisfy.  False: no plan was found.  `done_here`: the object can end instead.
+  bool plan_member(Formula f, StringSet seen, bool& done_here, TextId& key, Formula& child);
+  // The same for an item of an array.
+  bool plan_item(Formula f, uint32_t values, bool& done_here, Formula& child);
+
   // ---- children
   // `now`: the keys seen, this one included.
   Child member(Formula f, uint32_t tracked, KeyClass key, StringSet now);
@@ -156,6 +166,21 @@ class JsonTheory final : public Formulas {
   struct TooBroad {};    // a projection grew too large
   using Literals = std::map<Formula, bool>;
 
+  // Sets the depth limit and puts the old one back.
+  class LimitScope {
+   public:
+    LimitScope(JsonTheory& theory, int limit) : theory_(theory), old_(theory.limit_) {
+      theory.limit_ = limit;
+    }
+    ~LimitScope() { theory_.limit_ = old_; }
+    LimitScope(const LimitScope&) = delete;
+    LimitScope& operator=(const LimitScope&) = delete;
+
+   private:
+    JsonTheory& theory_;
+    int old_;
+  };
+
   Formula load(int32_t node);
   Formula load_uncached(int32_t node);
   Formula merge_tables(const std::vector<Formula>& tables) override;
@@ -185,6 +210,14 @@ class JsonTheory final : public Formulas {
   bool top(Fn fn);
   bool satisfiable_typed(Formula f, Type type);
   bool object_search(Formula f, StringSet seen);
+  struct Step {
+    TextId key;
+    Formula child;
+  };
+  bool plan_object(Formula f, StringSet seen, std::vector<Step>& plan, int members);
+  // Runs `ask` under rising depth limits until it says yes.
+  template <class Fn>
+  int shallowest(Fn ask);
   bool array_search(Formula f, uint32_t values);
   bool explore_array(Formula f, uint32_t values);
 
@@ -246,6 +279,8 @@ class JsonTheory final : public Formulas {
   size_t unproved_count_ = 0;
   std::unordered_set<uint64_t> unproved_;  // remembered answers that count as such
   int depth_ = 0;
+  int limit_ = kNoHeight;  // nesting allowed below a value, while a completion is planned
+  FlatMap height_memo_;
   std::unordered_map<Formula, Names> names_memo_;
   std::unordered_map<uint64_t, Names> frame_names_memo_;
   std::unordered_map<Formula, std::vector<std::pair<uint32_t, LexId>>> class_memo_;

@@ -1,0 +1,376 @@
+"""From nets over symbols to nets over bytes.
+
+* Small terminals are written into the nets, large ones stay nets of their own (their copies would
+  cost more than a call); then every net is determinised and minimised over bytes.  A net whose
+  determinisation explodes is made again with all its terminals called.
+* Behind every terminal ignored terminals may stand, any number of them.  An ignored terminal takes
+  its longest match only, which is an obligation on what follows it: a *mark*, an edge that reads
+  nothing and adds the obligation.  Lookahead of terminals makes marks as well.
+* A mark is dropped where it forbids nothing that is not possible anyway without it (usually all of
+  them: behind white space more white space is read as part of it), and its edge is dropped where
+  nothing can follow under its obligation.
+
+Cost: about linear in the states that are made, which a limit bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from constrain.errors import LimitExceededError
+from constrain.grammar.automata import ByteDfa, ByteNfa, Range, SymbolDfa
+from constrain.grammar.ir import ANYTHING, Grammar, Obligations, Terminal
+from constrain.grammar.network import Network
+
+__all__ = ["FlatNets", "flatten"]
+
+_CALLED_STATES = 20
+_MAX_NET_STATES = 30_000
+_MAX_STATES = 400_000
+_END = 1 << 256
+"""The end of the text in a set of bytes."""
+
+
+def call_symbol(net: int) -> int:
+    """The special symbol of a call."""
+    return 2 * net
+
+
+def mark_symbol(obligation: int) -> int:
+    """The special symbol of a mark."""
+    return 2 * obligation + 1
+
+
+class FlatNets:
+    """Nets over bytes by number (`call_symbol` refers to it), obligations, and the start's net."""
+
+    __slots__ = ("names", "nets", "obligation_ends", "obligation_rows", "start")
+
+    def __init__(self) -> None:
+        self.nets: dict[int, ByteDfa] = {}
+        self.names: dict[int, str] = {}
+        self.obligation_rows: list[tuple[Range, ...]] = [()]
+        self.obligation_ends: list[bool] = [True]
+        self.start = 0
+
+
+def flatten(grammar: Grammar, network: Network) -> FlatNets:
+    """All steps; `start` has an empty automaton if the language is empty."""
+    builder = _Builder(grammar, network)
+    flat = builder.build()
+    analysis = _Marks(flat)
+    while analysis.drop_needless():
+        pass
+    analysis.prune()
+    return flat
+
+
+class _Builder:
+    def __init__(self, grammar: Grammar, network: Network) -> None:
+        self.grammar = grammar
+        self.network = network
+        self.flat = FlatNets()
+        self.offsets: dict[Obligations, int] = {}
+        self.terminal_nets: dict[int, int] = {}
+        self.next_net = max(network.nets, default=-1) + 1
+        self.ignored = [grammar.terminals[at] for at in grammar.ignored]
+        self.total = 0
+
+    def build(self) -> FlatNets:
+        flat, network = self.flat, self.network
+        for at, net in network.nets.items():
+            flat.names[at] = network.names[at]
+            try:
+                self._keep(at, self._net(net, _CALLED_STATES))
+            except LimitExceededError:
+                self._keep(at, self._net(net, 1))
+        top = ByteNfa()
+        begin, end = top.state(), top.state()
+        top.finals = {end}
+        self._ignore_loop(top, begin)
+        if network.start is not None:
+            top.special[begin].append((call_symbol(network.start), end))
+        if network.accepts_empty:
+            top.empty[begin].append(end)
+        flat.start = self._new_net("the text")
+        self._keep(flat.start, top.determinise(begin, _MAX_NET_STATES).reduced())
+        return flat
+
+    def _new_net(self, name: str) -> int:
+        number = self.next_net
+        self.next_net += 1
+        self.flat.names[number] = name
+        return number
+
+    def _keep(self, at: int, net: ByteDfa) -> None:
+        self.total += len(net.rows)
+        if self.total > _MAX_STATES:
+            raise LimitExceededError(
+                f"the grammar needs more than {_MAX_STATES} byte states", limit="grammar_states"
+            )
+        self.flat.nets[at] = net
+
+    def _obligation(self, terminal: Terminal, state: int) -> int:
+        """The number of a terminal's obligation among those of the grammar."""
+        if state == ANYTHING:
+            return ANYTHING
+        found = self.offsets.get(terminal.obligations)
+        flat = self.flat
+        if found is None:
+            found = self.offsets[terminal.obligations] = len(flat.obligation_rows) - 1
+            rows, ends = terminal.obligations.rows, terminal.obligations.at_end
+            for row, at_end in zip(rows[1:], ends[1:]):
+                flat.obligation_rows.append(
+                    tuple((a, b, t + found if t != ANYTHING else t) for a, b, t in row)
+                )
+                flat.obligation_ends.append(at_end)
+        return state + found
+
+    def _add_terminal(self, nfa: ByteNfa, terminal: Terminal, after: int) -> int:
+        start = nfa.embed(terminal.rows)
+        for state, end in enumerate(terminal.ends):
+            if end is None:
+                continue
+            obligation = self._obligation(terminal, end)
+            if obligation == ANYTHING:
+                nfa.empty[start + state].append(after)
+            else:
+                nfa.special[start + state].append((mark_symbol(obligation), after))
+        return start
+
+    def _ignore_loop(self, nfa: ByteNfa, state: int) -> None:
+        for terminal in self.ignored:
+            nfa.empty[state].append(self._add_terminal(nfa, terminal, state))
+
+    def _terminal_net(self, at: int) -> int:
+        found = self.terminal_nets.get(at)
+        if found is None:
+            terminal = self.grammar.terminals[at]
+            found = self.terminal_nets[at] = self._new_net(terminal.name)
+            nfa = ByteNfa()
+            end = nfa.state()
+            nfa.finals = {end}
+            self._ignore_loop(nfa, end)
+            start = self._add_terminal(nfa, terminal, end)
+            self._keep(found, nfa.determinise(start, _MAX_NET_STATES).reduced())
+        return found
+
+    def _net(self, net: SymbolDfa, called_states: int) -> ByteDfa:
+        nfa = ByteNfa()
+        for _ in net.rows:
+            nfa.state()
+        nfa.finals = set(net.finals)
+        behind: dict[int, int] = {}
+        copies: dict[tuple[int, int], int] = {}
+        for state, row in enumerate(net.rows):
+            for symbol, target in row.items():
+                if symbol >= 0:
+                    nfa.special[state].append((call_symbol(symbol), target))
+                    continue
+                terminal = self.grammar.terminals[~symbol]
+                if _is_large(terminal, called_states):
+                    called = self._terminal_net(~symbol)
+                    nfa.special[state].append((call_symbol(called), target))
+                    continue
+                if target not in behind:
+                    if self.ignored:
+                        behind[target] = nfa.state()
+                        nfa.empty[behind[target]].append(target)
+                        self._ignore_loop(nfa, behind[target])
+                    else:
+                        behind[target] = target
+                key = (~symbol, target)
+                if key not in copies:
+                    copies[key] = self._add_terminal(nfa, terminal, behind[target])
+                nfa.empty[state].append(copies[key])
+        return nfa.determinise(0, _MAX_NET_STATES).reduced()
+
+
+def _is_large(terminal: Terminal, called_states: int) -> bool:
+    if len(terminal.rows) <= called_states:
+        return False
+    # A literal is a chain: copying it costs no more than what calls it.
+    return called_states <= 1 or any(len(row) > 1 for row in terminal.rows)
+
+
+def byte_mask(row: Iterable[Range]) -> int:
+    """The bytes of a row as a bit set."""
+    mask = 0
+    for first, last, _ in row:
+        mask |= ((1 << (last + 1)) - 1) & ~((1 << first) - 1)
+    return mask
+
+
+class _Marks:
+    """What may follow states, and which marks it makes needless or dead."""
+
+    def __init__(self, flat: FlatNets) -> None:
+        self.flat = flat
+        # Bytes behind which an obligation is met for good, and those that do not break it.
+        self.free = [
+            byte_mask(r for r in row if r[2] == ANYTHING) for row in flat.obligation_rows
+        ]
+        self.allowed = [byte_mask(row) for row in flat.obligation_rows]
+        for at, ends in enumerate(flat.obligation_ends):
+            if ends:
+                self.allowed[at] |= _END
+                self.free[at] |= _END
+        self.free[ANYTHING] = self.allowed[ANYTHING] = _END | (_END - 1)
+
+    def _has_marks(self) -> bool:
+        return any(x & 1 for net in self.flat.nets.values() for row in net.special for x in row)
+
+    def _analyse(self) -> None:
+        """First bytes of every state, whether it can end its net without reading, and what follows
+        every net (whoever calls it)."""
+        nets = self.flat.nets
+        self.first = {at: [byte_mask(row) for row in net.rows] for at, net in nets.items()}
+        self.ends = {
+            at: [state in net.finals for state in range(len(net.rows))]
+            for at, net in nets.items()
+        }
+        changed = True
+        while changed:
+            changed = False
+            for at, net in nets.items():
+                first, ends = self.first[at], self.ends[at]
+                for state, special in enumerate(net.special):
+                    if not special:
+                        continue
+                    mask, end = first[state], ends[state]
+                    for symbol, target in special.items():
+                        if symbol & 1:
+                            mask |= first[target] & self.allowed[symbol >> 1]
+                            end = end or ends[target]
+                        else:
+                            mask |= self.first[symbol >> 1][0]
+                    if mask != first[state] or end != ends[state]:
+                        first[state], ends[state] = mask, end
+                        changed = True
+        self.follow = {at: 0 for at in nets}
+        self.follow[self.flat.start] = _END
+        changed = True
+        while changed:
+            changed = False
+            for at, net in nets.items():
+                for special in net.special:
+                    for symbol, target in special.items():
+                        if symbol & 1:
+                            continue
+                        mask = self.follow[symbol >> 1] | self.first[at][target]
+                        if self.ends[at][target]:
+                            mask |= self.follow[at]
+                        if mask != self.follow[symbol >> 1]:
+                            self.follow[symbol >> 1] = mask
+                            changed = True
+
+    # -- needless marks ------------------------------------------------------------------------
+
+    def drop_needless(self) -> bool:
+        """Drops marks that forbid nothing; whether any was."""
+        if not self._has_marks():
+            return False
+        self._analyse()
+        found = False
+        for at, net in list(self.flat.nets.items()):
+            needless = []
+            for state, special in enumerate(net.special):
+                for symbol, target in special.items():
+                    if symbol & 1 and self._needless(at, net, state, symbol >> 1, target):
+                        needless.append((state, symbol, target))
+            if not needless:
+                continue
+            nfa = ByteNfa()
+            nfa.embed(net.rows)
+            nfa.finals = set(net.finals)
+            for state, special in enumerate(net.special):
+                nfa.special[state] = list(special.items())
+            for state, symbol, target in needless:
+                nfa.special[state].remove((symbol, target))
+                nfa.empty[state].append(target)
+            try:
+                self.flat.nets[at] = nfa.determinise(0, _MAX_NET_STATES).reduced()
+            except LimitExceededError:
+                continue
+            found = True
+        return found
+
+    def _needless(self, at: int, net: ByteDfa, state: int, obligation: int, target: int) -> bool:
+        """Every byte that the obligation forbids behind the mark leads to where it also leads from
+        `state` itself, without the mark."""
+        todo = [(target, obligation, state)]
+        seen = set(todo)
+        while todo:
+            behind, open_, other = todo.pop()
+            free = self.free[open_]
+            if behind in net.finals and self.follow[at] & ~free:
+                return False
+            for symbol in net.special[behind]:
+                if symbol & 1 or self.first[at][behind] & ~byte_mask(net.rows[behind]) & ~free:
+                    return False
+            for first, last, after in net.rows[behind]:
+                byte = first
+                while byte <= last:
+                    step, until = _look(self.flat.obligation_rows[open_], byte)
+                    beside, until2 = _look(net.rows[other], byte) if other >= 0 else (None, 255)
+                    if step is None:
+                        if beside != after:
+                            return False
+                    elif step != ANYTHING:
+                        key = (after, step, -1 if beside is None else beside)
+                        if key not in seen:
+                            if len(seen) > 5_000:
+                                return False
+                            seen.add(key)
+                            todo.append(key)
+                    byte = min(until, until2) + 1
+        return True
+
+    # -- dead marks ----------------------------------------------------------------------------
+
+    def prune(self) -> None:
+        """Drops marks behind which nothing can follow, and what only they reach."""
+        nets = self.flat.nets
+        changed = self._has_marks()
+        while changed:
+            changed = False
+            self._analyse()
+            for at, net in list(nets.items()):
+                if not any(x & 1 for special in net.special for x in special):
+                    continue
+                dead = False
+                for special in net.special:
+                    for symbol, target in list(special.items()):
+                        if not symbol & 1:
+                            continue
+                        allowed = self.allowed[symbol >> 1]
+                        mask = self.first[at][target]
+                        if self.ends[at][target]:
+                            mask |= self.follow[at]
+                        if not mask & allowed:
+                            del special[symbol]
+                            dead = True
+                if dead:
+                    changed = True
+                    nets[at] = net.reduced()
+            # A net without a final state reads nothing: neither do calls of it.
+            empty = {at for at, net in nets.items() if not net.finals}
+            if changed and empty - {self.flat.start}:
+                for at, net in list(nets.items()):
+                    for special in net.special:
+                        for symbol in list(special):
+                            if not symbol & 1 and symbol >> 1 in empty:
+                                del special[symbol]
+                    nets[at] = net.reduced()
+
+
+def _look(row: Iterable[Range], byte: int) -> tuple[int | None, int]:
+    """Where a byte leads, and the last byte up to which that holds."""
+    until = 255
+    for first, last, target in row:
+        if first <= byte <= last:
+            return target, last
+        if first > byte:
+            until = first - 1
+            break
+    return None, until

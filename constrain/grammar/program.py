@@ -1,0 +1,129 @@
+"""Grammar programs: one int32 array that the core's grammar machine executes.
+
+A program is a set of states.  Bytes lead from state to state; a call enters another net's start
+state and comes back to a return state when a final state is reached; a mark reads nothing and adds
+an obligation on what follows.  Nets need no table of their own.  Layout::
+
+    version (1), states, ranges, calls, marks, obligations, obligation ranges, start state
+    range_begin       [states + 1]        the ranges of a state, in order of bytes
+    call_begin        [states + 1]
+    mark_begin        [states + 1]
+    flags             [states]            1: final
+    ranges            (first | last << 8, target state) * ranges
+    calls             (start state of the callee, return state, rank of the callee) * calls
+    marks             (obligation, target state) * marks
+    obligation_begin  [obligations + 1]   the ranges of an obligation
+    obligation_flags  [obligations]       1: the text may end under it
+    obligation_ranges (first | last << 8, obligation) * obligation ranges
+
+Obligation 0 is met by everything; a byte without a range breaks an obligation.  The rank of a
+callee is larger than that of every net that has a call of it in its start state.  A start state is
+not final and has no marks, unless it is the program's start state, which nothing calls.
+
+The array is the `args` of a `constrain.program.Program` of kind "grammar".
+"""
+
+from __future__ import annotations
+
+from array import array
+
+from constrain.errors import UnsatisfiableError
+from constrain.grammar.automata import strong_components
+from constrain.grammar.flatten import FlatNets, flatten
+from constrain.grammar.ir import Grammar
+from constrain.grammar.network import build_network
+from constrain.program import Program
+
+__all__ = ["VERSION", "compile_grammar"]
+
+VERSION = 1
+
+
+def compile_grammar(grammar: Grammar) -> Program:
+    """The program of a grammar whose names are all defined.
+
+    Raises UnsatisfiableError if it derives no text, LimitExceededError if it needs too many states.
+    """
+    flat = flatten(grammar, build_network(grammar))
+    if not flat.nets[flat.start].finals:
+        raise UnsatisfiableError(f"the grammar's start rule {grammar.start!r} derives no text")
+    none = array("i")
+    return Program("grammar", none, _encode(flat), none, none, (), (), 0)
+
+
+def _encode(flat: FlatNets) -> array[int]:
+    order = _reachable(flat)
+    base: dict[int, int] = {}
+    count = 0
+    for at in order:
+        base[at] = count
+        count += len(flat.nets[at].rows)
+    graph = {at: [x >> 1 for x in flat.nets[at].special[0] if not x & 1] for at in order}
+    rank = {}
+    for component in reversed(strong_components(graph)):
+        for at in component:
+            rank[at] = len(rank)
+    range_begin, call_begin, mark_begin = [0], [0], [0]
+    flags: list[int] = []
+    ranges: list[int] = []
+    calls: list[int] = []
+    marks: list[int] = []
+    for at in order:
+        net = flat.nets[at]
+        offset = base[at]
+        for state, row in enumerate(net.rows):
+            for first, last, target in row:
+                ranges += (first | last << 8, target + offset)
+            for symbol, target in sorted(net.special[state].items()):
+                if symbol & 1:
+                    marks += (symbol >> 1, target + offset)
+                else:
+                    calls += (base[symbol >> 1], target + offset, rank[symbol >> 1])
+            range_begin.append(len(ranges) // 2)
+            call_begin.append(len(calls) // 3)
+            mark_begin.append(len(marks) // 2)
+            flags.append(int(state in net.finals))
+    obligation_begin = [0]
+    obligation_ranges: list[int] = []
+    for obligation_row in flat.obligation_rows:
+        for first, last, target in obligation_row:
+            obligation_ranges += (first | last << 8, target)
+        obligation_begin.append(len(obligation_ranges) // 2)
+    header = (
+        VERSION,
+        count,
+        len(ranges) // 2,
+        len(calls) // 3,
+        len(marks) // 2,
+        len(flat.obligation_rows),
+        len(obligation_ranges) // 2,
+        base[flat.start],
+    )
+    return array(
+        "i",
+        [
+            *header,
+            *range_begin,
+            *call_begin,
+            *mark_begin,
+            *flags,
+            *ranges,
+            *calls,
+            *marks,
+            *obligation_begin,
+            *map(int, flat.obligation_ends),
+            *obligation_ranges,
+        ],
+    )
+
+
+def _reachable(flat: FlatNets) -> list[int]:
+    order = [flat.start]
+    seen = {flat.start}
+    for at in order:
+        for special in flat.nets[at].special:
+            for symbol in special:
+                if not symbol & 1 and symbol >> 1 not in seen:
+                    seen.add(symbol >> 1)
+                    order.append(symbol >> 1)
+    return order

@@ -1,4 +1,4 @@
-"""Constraints on whole texts: `Regex` and `Choice`.
+"""Constraints on whole texts: `Regex`, `Choice`, and the grammars `Lark` and `Gbnf`.
 
 Specifications are immutable values, equal by content; `program` gives what a machine executes.
 """
@@ -13,7 +13,7 @@ from constrain.program import Program
 from constrain.schema import JsonSchema
 from constrain.schema.builder import ProgramBuilder
 
-__all__ = ["Choice", "JsonSchema", "Regex"]
+__all__ = ["Choice", "Gbnf", "JsonSchema", "Lark", "Regex"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,3 +95,85 @@ class Choice:
         """The program: one STRINGS node."""
         builder = ProgramBuilder()
         return builder.build("text", builder.one_of_strings(self.options))
+
+
+def _check_grammar(text: object, start: object, what: str) -> None:
+    if not isinstance(text, str):
+        raise ConstrainError(f"a grammar is a str, found {type(text).__name__}")
+    if not isinstance(start, str):
+        raise ConstrainError(f"{what} is the name of a rule, found {type(start).__name__}")
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Lark:
+    """Texts of a grammar in Lark's syntax (needs the package `lark`).
+
+    The language is what ``lark.Lark(text, parser="earley", lexer="dynamic_complete")`` accepts.
+
+    Args:
+        text: the grammar.
+        start: the rule to begin with.
+        import_paths: folders in which ``%import`` finds files, beside Lark's own grammars.
+
+    Raises (by `program`): GrammarError with line and column; UnsupportedError for ``%declare`` and
+    for regular expression features that need more than the terminal's own text;
+    UnsatisfiableError if the grammar derives nothing; LimitExceededError if it is too large.
+    """
+
+    text: str
+    start: str
+    import_paths: tuple[str, ...]
+    _program: list[Program] = field(repr=False, compare=False, hash=False)
+
+    def __init__(
+        self, text: str, *, start: str = "start", import_paths: Iterable[str] = ()
+    ) -> None:
+        _check_grammar(text, start, "start")
+        if isinstance(import_paths, (str, bytes)):
+            raise ConstrainError("import_paths is a list of folders, not one str")
+        object.__setattr__(self, "text", text)
+        object.__setattr__(self, "start", start)
+        object.__setattr__(self, "import_paths", tuple(map(str, import_paths)))
+        object.__setattr__(self, "_program", [])
+
+    def program(self) -> Program:
+        """The program, compiled on the first call and kept."""
+        if not self._program:
+            from constrain.grammar import compile_grammar, parse_lark
+
+            self._program.append(
+                compile_grammar(parse_lark(self.text, self.start, self.import_paths))
+            )
+        return self._program[0]
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Gbnf:
+    """Texts of a grammar in GBNF, the format of llama.cpp.
+
+    Args:
+        text: the grammar.
+        root: the rule to begin with.
+
+    Raises (by `program`): GrammarError with line and column; UnsupportedError for references to
+    tokens; UnsatisfiableError if the grammar derives nothing; LimitExceededError if it is too
+    large.
+    """
+
+    text: str
+    root: str
+    _program: list[Program] = field(repr=False, compare=False, hash=False)
+
+    def __init__(self, text: str, *, root: str = "root") -> None:
+        _check_grammar(text, root, "root")
+        object.__setattr__(self, "text", text)
+        object.__setattr__(self, "root", root)
+        object.__setattr__(self, "_program", [])
+
+    def program(self) -> Program:
+        """The program, compiled on the first call and kept."""
+        if not self._program:
+            from constrain.grammar import compile_grammar, parse_gbnf
+
+            self._program.append(compile_grammar(parse_gbnf(self.text, self.root)))
+        return self._program[0]

@@ -298,31 +298,38 @@ class _Marks:
     def _needless(self, at: int, net: ByteDfa, state: int, obligation: int, target: int) -> bool:
         """Every byte that the obligation forbids behind the mark leads to where it also leads from
         `state` itself, without the mark."""
-        todo = [(target, obligation, state)]
+        nets = self.flat.nets
+        todo = [(at, target, obligation, state)]
         seen = set(todo)
+
+        def visit(*key: int) -> None:
+            if key not in seen:
+                seen.add(key)
+                todo.append(key)
+
         while todo:
-            behind, open_, other = todo.pop()
-            free = self.free[open_]
-            if behind in net.finals and self.follow[at] & ~free:
+            if len(seen) > 5_000:
                 return False
-            for symbol in net.special[behind]:
-                if symbol & 1 or self.first[at][behind] & ~byte_mask(net.rows[behind]) & ~free:
+            inside, behind, open_, other = todo.pop()
+            row, special = nets[inside].rows[behind], nets[inside].special[behind]
+            if behind in nets[inside].finals and self.follow[inside] & ~self.free[open_]:
+                return False
+            for symbol in special:
+                if symbol & 1:
                     return False
-            for first, last, after in net.rows[behind]:
+                # In the callee nothing is like it is beside the mark: it must not be forbidden.
+                if self.first[symbol >> 1][0] & ~self.free[open_]:
+                    visit(symbol >> 1, 0, open_, -1)
+            for first, last, after in row:
                 byte = first
                 while byte <= last:
                     step, until = _look(self.flat.obligation_rows[open_], byte)
                     beside, until2 = _look(net.rows[other], byte) if other >= 0 else (None, 255)
                     if step is None:
-                        if beside != after:
+                        if inside != at or beside != after:
                             return False
                     elif step != ANYTHING:
-                        key = (after, step, -1 if beside is None else beside)
-                        if key not in seen:
-                            if len(seen) > 5_000:
-                                return False
-                            seen.add(key)
-                            todo.append(key)
+                        visit(inside, after, step, -1 if beside is None else beside)
                     byte = min(until, until2) + 1
         return True
 

@@ -9,7 +9,8 @@ Cost: a few questions for each subschema, each of bounded size, under a budget f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from constrain.errors import (
@@ -19,22 +20,26 @@ from constrain.errors import (
     UnsatisfiableError,
     UnsupportedError,
 )
-from constrain.program import Op, Program
+from constrain.program import Program
 from constrain.schema import contradictions
 from constrain.schema.builder import TRUE
+from constrain.schema.cycles import cycles
 from constrain.schema.dialects import DRAFTS
 from constrain.schema.findings import Finding, sorted_findings
-from constrain.schema.lint import lint, noted
+from constrain.schema.lint import TYPE_OF, lint, noted
 from constrain.schema.questions import BudgetSpentError, Clauses, Questions
-from constrain.schema.report import Report
+from constrain.schema.report import Report, ReportEntry
 from constrain.schema.spec import JsonSchema
 from constrain.schema.subschemas import Subschema, is_false, subschemas
 
 __all__ = ["analyze", "analyze_anything", "unsatisfiable_error"]
 
+_MAX_AROUND = 24
 _MANY = 100_000
+_SEVERAL = 100
 _EXPLAINS_BOUNDS = ("unsatisfiable", "contradiction", "empty-enum", "dead-type")
 _MAX_PAIRS = 300
+_MAX_UNDECIDED = 3
 _MAX_CONSTANTS = 200
 _MAX_EXPLAINED = 8
 _FRESH = "\x7fanother"
@@ -42,7 +47,7 @@ _FRESH = "\x7fanother"
 _ALTERNATIVES = ("anyOf", "oneOf", "then", "else", "dependentSchemas", "dependencies")
 
 
-def analyze(spec: JsonSchema, *, max_questions: int = 20_000, max_seconds: float = 10.0) -> Report:
+def analyze(spec: JsonSchema, *, max_questions: int = 20_000, max_seconds: float = 5.0) -> Report:
     """The report of a schema with all findings.
 
     Never raises for what the schema says: a schema that does not compile has one finding that
@@ -57,11 +62,12 @@ def analyze(spec: JsonSchema, *, max_questions: int = 20_000, max_seconds: float
         program = spec.program()
     except ConstrainError as error:
         return Report((), (_refused(error),))
-    analysis = _Analysis(spec, program, max_questions, max_seconds)
+    entries = Report.from_program(program).entries
+    analysis = _Analysis(spec, program, entries, max_questions, max_seconds)
     findings = list(analysis.run())
     explained = {f.pointer for f in findings if f.code in _EXPLAINS_BOUNDS}
     findings = [f for f in findings if f.code != "crossed-bounds" or f.pointer not in explained]
-    return Report(Report.from_program(program).entries, sorted_findings(findings))
+    return Report(entries, sorted_findings(findings))
 
 
 def analyze_anything(schema: object, options: dict[str, Any]) -> Report:
@@ -77,10 +83,25 @@ def analyze_anything(schema: object, options: dict[str, Any]) -> Report:
 
 def unsatisfiable_error(spec: JsonSchema) -> UnsatisfiableError:
     """The error for a schema that the core has found to be unsatisfiable, with the reason."""
-    reason = _explain(spec, ())
+    reason, closing = _explain(spec, ()), _closing_matters(spec)
     if reason is None:
-        return UnsatisfiableError("nothing can satisfy this schema", pointer="")
-    return UnsatisfiableError(f"nothing can satisfy this schema: {reason}", pointer=reason.pointer)
+        return UnsatisfiableError(f"nothing can satisfy this schema{closing}", pointer="")
+    return UnsatisfiableError(
+        f"nothing can satisfy this schema: {reason}{closing}", pointer=reason.pointer
+    )
+
+
+def _closing_matters(spec: JsonSchema) -> str:
+    """The words that say so where the schema as written could be satisfied."""
+    if spec.extra_properties != "forbid":
+        return ""
+    try:
+        program = spec.program_as_written()
+    except ConstrainError:
+        return ""
+    if Questions(program).impossible([program.root]):
+        return ""
+    return " (with extra_properties='forbid', which allows no properties but the declared ones)"
 
 
 def _refused(error: ConstrainError) -> Finding:
@@ -114,37 +135,49 @@ def _explain(
 
 class _Analysis:
     def __init__(
-        self, spec: JsonSchema, program: Program, max_questions: int, max_seconds: float
+        self,
+        spec: JsonSchema,
+        program: Program,
+        entries: tuple[ReportEntry, ...],
+        max_questions: int,
+        max_seconds: float,
     ) -> None:
+        self.entries = entries
         self.spec = spec
         self.program = program
         self.subs = subschemas(program)
         self.ask = Questions(program, max_questions=max_questions, max_seconds=max_seconds)
         self.dead: set[Subschema] = set()
         self.explained = 0
+        self.undecided = 0
         self.by_path = {sub.path: sub for sub in self.subs}
 
     def run(self) -> Iterator[Finding]:
-        yield from noted(self.program)
+        yield from noted(self.entries, self.subs)
         for sub in self.subs:
             yield from lint(sub)
         yield from self.unused()
         self.prepare()
         yield from self.recursion()
-        root = [self.program.root]
         try:
-            if self.ask.impossible(root):
+            hopeless = self.ask.impossible([self.program.root])
+            if hopeless:
                 reason = _explain(self.spec, ())
                 text = "no value satisfies the schema" + (f": {reason}" if reason else "")
+                text += _closing_matters(self.spec)
                 related = reason.pointers if reason else ()
                 yield Finding("unsatisfiable", "", text, related=related)
-                yield from self.inner_contradictions()
+            yield from self.contradictions()
+            if hopeless:
                 return
             for sub in self.subs:
                 yield from self.look_at(sub)
             for sub in self.subs:
                 if sub not in self.dead and not sub.is_aside:
                     yield from self.overlaps(sub)
+            if self.undecided:
+                text = f"{self.undecided} questions were too hard to be decided"
+                yield Finding("analysis-incomplete", "", text)
         except BudgetSpentError:
             yield Finding(
                 "analysis-incomplete", "", "not everything was looked at within the budget"
@@ -157,12 +190,15 @@ class _Analysis:
             ask.of_type(name)
         ask.has(_FRESH)
         ask.many_items(_MANY)
+        ask.many_items(_SEVERAL)
         ask.many_properties(_MANY)
         for sub in self.subs:
             schema = sub.schema
-            if isinstance(schema.get("properties"), dict):
-                for key in schema["properties"]:
-                    ask.has(key)
+            members = schema.get("properties")
+            if isinstance(members, dict):
+                ask.all_of_these(_possible(members))
+                for key in members:
+                    ask.all_of_these([key])
             if sub.keyword in ("dependentSchemas", "dependencies"):
                 ask.has(str(sub.key))
             for _, _, values in _constants(schema):
@@ -177,8 +213,7 @@ class _Analysis:
         """What a value satisfies for which `sub` matters, `sub` included."""
         clauses: Clauses = [sub.nodes]
         at = sub
-        while at.parent is not None and at.is_in_place and at.keyword not in ("not", "if"):
-            parent = at.parent
+        for parent in islice(sub.around(), _MAX_AROUND):
             condition = self.by_path.get((*parent.path, "if"))
             if at.keyword == "then" and condition is not None:
                 clauses.append(condition.nodes)
@@ -192,15 +227,24 @@ class _Analysis:
             at = parent
         return clauses
 
-    def inner_contradictions(self) -> Iterator[Finding]:
-        """Of a schema that is unsatisfiable as a whole, the subschemas that are so themselves."""
-        for sub in self.subs:
-            if sub.parent in self.dead and sub.parent is not None and sub.is_in_place:
-                self.dead.add(sub)
-            elif len(sub.path) == 1 or is_false(sub.schema) or sub.is_aside:
+    def contradictions(self) -> Iterator[Finding]:
+        """The subschemas that are unsatisfiable by themselves.
+
+        Where one is so because of another inside it, the innermost and the outermost are named.
+        """
+        inside: set[Subschema] = set()  # what contains something unsatisfiable
+        for sub in reversed(self.subs):
+            if not self.ask.impossible(sub.nodes):
                 continue
-            elif self.ask.impossible(sub.nodes):
-                self.dead.add(sub)
+            self.dead.add(sub)
+            at = sub.parent
+            while at is not None and at not in inside and not is_false(sub.schema):
+                inside.add(at)
+                at = at.parent
+        for sub in self.subs:
+            if sub not in self.dead or len(sub.path) == 1 or is_false(sub.schema) or sub.is_aside:
+                continue
+            if sub not in inside or not (sub.parent and sub.parent in self.dead):
                 yield self.contradiction(sub)
 
     def contradiction(self, sub: Subschema) -> Finding:
@@ -209,11 +253,13 @@ class _Analysis:
         if isinstance(values, list) and not any(
             k in schema for k in ("$ref", "allOf", "anyOf", "oneOf", "not", "if")
         ):
-            others = [k for k in schema if k not in ("enum", "const", "title", "description")]
-            text = "no constant is allowed" if values else "enum is empty"
+            keyword = "enum" if "enum" in schema else "const"
+            others = [k for k in schema if k == "type" or k in TYPE_OF]
+            text = f"{keyword} {_short(schema[keyword], 80)} has no value"
             if values and others:
-                text = f"no constant of it satisfies {' and '.join(others)}"
-            return Finding("empty-enum", sub.pointer, text, "enum" if "enum" in schema else "const")
+                said = " and ".join(f"{k} {_short(schema[k], 80)}" for k in others)
+                text += f" that satisfies {said}"
+            return Finding("empty-enum", sub.pointer, text, keyword)
         reason = None
         if self.explained < _MAX_EXPLAINED and not sub.path[0]:
             self.explained += 1
@@ -229,17 +275,10 @@ class _Analysis:
         return Finding(code, sub.pointer, text, related=related)
 
     def look_at(self, sub: Subschema) -> Iterator[Finding]:
-        ask = self.ask
         if sub.parent is not None and sub.parent in self.dead:
             self.dead.add(sub)
             return
-        if is_false(sub.schema):
-            self.dead.add(sub)
-            return
-        if ask.impossible(sub.nodes):
-            self.dead.add(sub)
-            if not sub.is_aside:
-                yield self.contradiction(sub)
+        if sub in self.dead:
             return
         context = self.context(sub)
         if sub.is_in_place and not (sub.parent and sub.parent.is_aside):
@@ -251,6 +290,9 @@ class _Analysis:
                     return
         yield from self.values(sub)
         if sub.is_aside:
+            return
+        if self.ask.satisfiable(*context) is None:
+            self.undecided += 1  # nor would be what follows
             return
         yield from self.types(sub, context)
         yield from self.properties(sub, context)
@@ -321,9 +363,15 @@ class _Analysis:
         an_object = self.ask.of_type("object")
         if self.ask.impossible(*context, an_object):
             return
-        for key, schema in members.items():
-            node = self.ask.has(key)
-            if node is None or is_false(schema):
+        everything = self.ask.all_of_these(_possible(members))
+        if everything is not None:
+            together = self.ask.satisfiable(*context, an_object, [everything])
+            if together is not False:
+                self.undecided += together is None
+                return
+        for key in _possible(members):
+            node = self.ask.all_of_these([key])
+            if node is None:
                 continue
             if self.ask.impossible(*context, an_object, [node]):
                 inner = self.by_path.get((*sub.path, "properties", key))
@@ -344,16 +392,20 @@ class _Analysis:
                     continue
                 if ask.impossible([everything], [~sub.nodes[0]]):
                     continue
+            wrong = []
             for value in values[:_MAX_CONSTANTS]:
                 node = ask.constant(value)
-                if node is None or not ask.impossible([node], sub.nodes):
-                    continue
+                if node is not None and ask.impossible([node], sub.nodes):
+                    wrong.append(value)
+            if wrong:
                 text = {
                     "default": "the default does not satisfy its own schema",
                     "examples": "an example does not satisfy its own schema",
                     "enum": "a constant of enum that the other keywords refuse",
                 }[keyword]
-                yield Finding(code, sub.pointer, text, keyword, example=_short(value))
+                if len(wrong) > 1:
+                    text += f" ({len(wrong) - 1} more do not either)"
+                yield Finding(code, sub.pointer, text, keyword, example=_short(wrong[0]))
 
     def overlaps(self, sub: Subschema) -> Iterator[Finding]:
         branches = sub.schema.get("oneOf")
@@ -365,14 +417,16 @@ class _Analysis:
         types = [node for name in sub.types() for node in ask.of_type(name)]
         around: Clauses = [types] if types else []
         pairs: list[tuple[str, str, str | None]] = []
-        looked = 0
+        looked, undecided = 0, 0
         for index, one in enumerate(alive):
             for other in alive[index + 1 :]:
                 looked += 1
-                if looked > _MAX_PAIRS:
+                if looked > _MAX_PAIRS or undecided > _MAX_UNDECIDED:
+                    self.undecided += 1
                     break
-                # nodes hold closed and open readings; the first that was made counts in oneOf
-                if not ask.satisfiable(*around, one.nodes, other.nodes):
+                together = ask.satisfiable(*around, one.nodes, other.nodes)
+                undecided += together is None
+                if not together:
                     continue
                 example = None
                 if not pairs or pairs[0][2] is None:
@@ -419,11 +473,19 @@ class _Analysis:
                 )
         if "array" in types or (not types and "items" in schema):
             is_array = ask.of_type("array")
-            if ask.satisfiable(*context, is_array, [ask.many_items(_MANY)]) is not False:
+            # where items must differ, counting to the larger number is too much
+            if not any(
+                ask.impossible(*context, is_array, [ask.many_items(least)])
+                for least in (_SEVERAL, _MANY)
+            ):
                 yield Finding("unbounded-array", sub.pointer, "arrays of any length are valid here")
         if "object" in types or (not types and "properties" in schema):
             is_object, fresh = ask.of_type("object"), ask.has(_FRESH)
             if schema.get("properties"):
+                if any(
+                    outer.schema.get("properties") for outer in islice(sub.around(), _MAX_AROUND)
+                ):
+                    return  # said of the schema around it
                 if fresh is not None and ask.satisfiable(*context, is_object, [fresh]):
                     yield Finding(
                         "open-object",
@@ -439,7 +501,7 @@ class _Analysis:
     def recursion(self) -> Iterator[Finding]:
         """One finding for each knot of schemas that contain each other."""
         program = self.program
-        cyclic = _cycles(program)
+        cyclic = cycles(program)
         seen: set[int] = set()
         for sub in self.subs:
             knots = {cyclic[n] for n in sub.nodes if n in cyclic}
@@ -480,77 +542,13 @@ def _constants(schema: dict[str, Any]) -> Iterator[tuple[str, str, list]]:
         yield "dead-enum-value", "enum", values
 
 
-def _short(value: object) -> str:
+def _possible(members: dict[str, Any]) -> list[str]:
+    """The names of `properties` that are not forbidden on purpose."""
+    return [key for key, schema in members.items() if not is_false(schema)]
+
+
+def _short(value: object, limit: int = 200) -> str:
     from constrain.schema.loading import schema_text
 
     text = schema_text(value)
-    return text if len(text) <= 200 else text[:197] + "..."
-
-
-def _children(program: Program) -> Callable[[int], list[int]]:
-    nodes, args, refs = program.nodes, program.args, program.refs
-
-    def children(node: int) -> list[int]:
-        op, a, b = nodes[3 * node : 3 * node + 3]
-        if op in (Op.AND, Op.OR, Op.ONE):
-            return list(args[a : a + b])
-        if op in (Op.NOT, Op.CONTAINS_MIN):
-            return [a]
-        if op == Op.REF:
-            return [refs[a]]
-        if op == Op.OBJECT:
-            count = args[a]
-            found = list(args[a + 2 : a + 1 + 2 * count : 2])
-            at = a + 1 + 2 * count
-            patterns = args[at]
-            found += args[at + 2 : at + 1 + 2 * patterns : 2]
-            return [*found, args[at + 1 + 2 * patterns]]
-        if op == Op.ARRAY:
-            return list(args[a + 1 : a + 2 + args[a]])
-        if op in (Op.UNEVALUATED_PROPERTIES, Op.UNEVALUATED_ITEMS):
-            return [a]
-        return []
-
-    return children
-
-
-def _cycles(program: Program) -> dict[int, int]:
-    """For each node on a cycle, the number of its strongly connected component (Tarjan)."""
-    children = _children(program)
-    index: dict[int, int] = {}
-    low: dict[int, int] = {}
-    stack: list[int] = []
-    on_stack: set[int] = set()
-    found: dict[int, int] = {}
-    path: list[tuple[int, list[int]]] = []
-
-    def enter(node: int) -> None:
-        index[node] = low[node] = len(index)
-        stack.append(node)
-        on_stack.add(node)
-        path.append((node, children(node)))
-
-    enter(program.root)
-    while path:
-        node, rest = path[-1]
-        if rest:
-            child = rest.pop()
-            if child not in index:
-                enter(child)
-            elif child in on_stack:
-                low[node] = min(low[node], index[child])
-            continue
-        path.pop()
-        if path:
-            low[path[-1][0]] = min(low[path[-1][0]], low[node])
-        if low[node] == index[node]:
-            component = []
-            while True:
-                member = stack.pop()
-                on_stack.discard(member)
-                component.append(member)
-                if member == node:
-                    break
-            if len(component) > 1:
-                found.update(dict.fromkeys(component, node))
-    return found
+    return text if len(text) <= limit else text[: limit - 3] + "..."

@@ -18,7 +18,7 @@ from constrain._programs import native_program
 from constrain.errors import ConstrainError
 from constrain.schema.dialects import Dialect
 from constrain.schema.documents import Registry
-from constrain.schema.loading import copy_schema, pointer_of
+from constrain.schema.loading import copy_schema, pointer_of, schema_text
 from constrain.schema.translate import Translator
 
 __all__ = ["Contradiction", "explain"]
@@ -33,7 +33,13 @@ _DECLARING = frozenset(
 _SOURCES = frozenset(
     ("allOf", "anyOf", "oneOf", "if", "then", "else", "dependentSchemas", "dependencies", "$ref")
 )
-_MAPS = ("properties", "patternProperties", "dependentSchemas", "dependencies")
+_MAPS = (
+    "properties",
+    "patternProperties",
+    "dependentSchemas",
+    "dependencies",
+    "dependentRequired",
+)
 _CHILDREN = (
     "additionalProperties",
     "items",
@@ -80,8 +86,8 @@ class Contradiction:
     def __str__(self) -> str:
         places: dict[_Path, list[str]] = {}
         for path, keyword, value in self.clauses[:_LISTED]:
-            text = json.dumps(value, ensure_ascii=False)
-            text = text if len(text) <= 60 else text[:57] + "..."
+            text = _text(value)
+            text = text if len(text) <= 100 else text[:97] + "..."
             places.setdefault(path, []).append(f"{keyword} {text}")
         parts = [
             f"{pointer_of(path) or 'the root'} has {_and(keywords)}"
@@ -90,6 +96,13 @@ class Contradiction:
         if len(self.clauses) > _LISTED:
             parts.append(f"{len(self.clauses) - _LISTED} more keywords are needed")
         return "; ".join(parts)
+
+
+def _text(value: object) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (RecursionError, ValueError):
+        return schema_text(value)
 
 
 def _and(words: list[str]) -> str:
@@ -204,7 +217,7 @@ class _Search:
                 continue
             seen.add(id(schema))
             self._drop_keywords(schema)
-            for keyword in ("properties", "patternProperties", "dependentSchemas", "dependencies"):
+            for keyword in _MAPS:
                 if isinstance(schema.get(keyword), dict):
                     self._relax(schema[keyword], list(schema[keyword]))
             for keyword in ("allOf", "prefixItems", "items"):
@@ -243,7 +256,7 @@ class _Search:
 
     def _relax(self, members: Any, keys: list) -> None:
         """Replace as many members as possible by `true`: by halves, then one by one."""
-        keys = [key for key in keys if isinstance(members[key], (dict, bool))]
+        keys = [key for key in keys if isinstance(members[key], (dict, bool, list))]
         weakest: Any = True if self.draft >= 6 else {}
         size = len(keys)
         while size >= 1:
@@ -252,7 +265,7 @@ class _Search:
                 chunk = keys[start : start + size]
                 before = {key: members[key] for key in chunk}
                 for key in chunk:
-                    members[key] = weakest
+                    members[key] = [] if isinstance(members[key], list) else weakest
                 if not self.is_impossible():
                     for key, value in before.items():
                         members[key] = value
@@ -261,11 +274,19 @@ class _Search:
             size = min(size, len(keys)) // 2 if size > 1 else 0
 
     def _drop_required(self, schema: dict) -> None:
-        for name in list(schema["required"]):
-            before = schema["required"]
-            schema["required"] = [other for other in before if other != name]
-            if not self.is_impossible():
-                schema["required"] = before
+        """Drop as many required names as possible: by halves, then one by one."""
+        names = schema["required"]
+        size = len(names)
+        while size >= 1:
+            at = 0
+            while at < len(names):
+                schema["required"] = names[:at] + names[at + size :]
+                if self.is_impossible():
+                    names = schema["required"]
+                else:
+                    at += size
+            size = min(size, len(names)) // 2 if size > 1 else 0
+        schema["required"] = names
 
     def _inner(self, schema: dict) -> Iterator[Any]:
         for keyword in (*_CHILDREN, *_MAPS, "allOf", "anyOf", "prefixItems"):
@@ -302,7 +323,12 @@ class _Search:
                 if keyword in _KEPT or keyword in _DEFINITIONS:
                     continue
                 if keyword in _MAPS and isinstance(value, dict):
-                    inner += [((*path, keyword, key), member) for key, member in value.items()]
+                    for key, member in value.items():
+                        if isinstance(member, list):  # the names of `dependencies`
+                            if member:
+                                yield (*path, keyword), key, member
+                        else:
+                            inner.append(((*path, keyword, key), member))
                 elif keyword in ("allOf", "prefixItems", "anyOf") and isinstance(value, list):
                     inner += [((*path, keyword, i), member) for i, member in enumerate(value)]
                 elif keyword in _CHILDREN and isinstance(value, dict):

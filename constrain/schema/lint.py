@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
-from constrain.program import Program
 from constrain.schema.dialects import Dialect
 from constrain.schema.findings import Finding
 from constrain.schema.keywords import handlers_of
+from constrain.schema.report import ReportEntry
 from constrain.schema.subschemas import Subschema
 
-__all__ = ["lint", "noted"]
+__all__ = ["TYPE_OF", "lint", "noted"]
 
 _OF_TYPE = {
     "string": ("minLength", "maxLength", "pattern", "format"),
@@ -33,7 +34,8 @@ _OF_TYPE = {
         *("dependentRequired", "dependentSchemas", "dependencies"),
     ),
 }
-_TYPE_OF = {keyword: name for name, keywords in _OF_TYPE.items() for keyword in keywords}
+TYPE_OF = {keyword: name for name, keywords in _OF_TYPE.items() for keyword in keywords}
+"""The type that each keyword speaks of."""
 _BOUNDS = (
     ("minLength", "maxLength", "string"),
     ("minItems", "maxItems", "array"),
@@ -68,7 +70,7 @@ _OTHER = {
     "xml": "is of OpenAPI and means nothing here",
     "externalDocs": "is of OpenAPI and means nothing here",
 }
-_INSIDE_ONLY = ("unevaluatedItems", "unevaluatedProperties")
+_OPENAPI_FORMATS = frozenset(("int32", "int64", "float", "double", "byte", "binary", "password"))
 
 
 def lint(sub: Subschema) -> Iterator[Finding]:
@@ -98,7 +100,9 @@ def _without_effect(sub: Subschema) -> Iterator[Finding]:
     if not types:
         return
     for keyword in sub.schema:
-        needs = _TYPE_OF.get(keyword)
+        needs = TYPE_OF.get(keyword)
+        if keyword == "format" and sub.schema["format"] not in _formats():
+            continue  # not one of strings, or unknown, which is said anyway
         if needs is not None and needs not in types:
             named = " or ".join(sorted(sub.types()))
             yield Finding(
@@ -135,14 +139,16 @@ def _undeclared(sub: Subschema) -> Iterator[Finding]:
         return
     if schema.get("patternProperties") or isinstance(schema.get("additionalProperties"), dict):
         return
-    known: set[str] = set(declared)
-    for outer in sub.around():
+    missing = [name for name in names if isinstance(name, str) and name not in declared]
+    if not missing:
+        return
+    known = _declared_in_place(schema)
+    for outer in islice(sub.around(), _MAX_AROUND):
         known |= _declared_in_place(outer.schema)
-    known |= _declared_in_place(schema)
     if _UNKNOWN in known:
         return
-    for name in names:
-        if isinstance(name, str) and name not in known:
+    for name in missing:
+        if name not in known:
             close = difflib.get_close_matches(name, list(declared), 1, 0.75)
             hint = f"; did you mean {close[0]!r}?" if close else ""
             yield Finding(
@@ -154,6 +160,7 @@ def _undeclared(sub: Subschema) -> Iterator[Finding]:
 
 
 _UNKNOWN = "\0anything"
+_MAX_AROUND = 24
 
 
 def _declared_in_place(schema: dict[str, Any]) -> set[str]:
@@ -188,8 +195,8 @@ def _anchors(sub: Subschema, keyword: str, pattern: str) -> Iterator[Finding]:
             yield Finding(
                 "partly-anchored-pattern",
                 sub.pointer,
-                f"in {pattern!r} the anchors bind to the first and the last alternative only; "
-                f"'^({inner})$' anchors all of them",
+                f"in `{pattern}` the anchors bind to the first and the last alternative only; "
+                f"`^({inner})$` anchors all of them",
                 keyword,
             )
         return
@@ -202,7 +209,7 @@ def _anchors(sub: Subschema, keyword: str, pattern: str) -> Iterator[Finding]:
         yield Finding(
             "unanchored-pattern",
             sub.pointer,
-            f"{pattern!r} may match anywhere in the string; '^{pattern}$' matches the whole of it",
+            f"`{pattern}` may match anywhere in the string; `^{pattern}$` matches the whole of it",
             keyword,
         )
 
@@ -230,39 +237,32 @@ def _branches(pattern: str) -> list[str]:
 # -- what the translation noted -----------------------------------------------------------------
 
 
-def noted(program: Program) -> Iterator[Finding]:
+def noted(entries: Iterable[ReportEntry], subs: Iterable[Subschema]) -> Iterator[Finding]:
     """The findings that translation made on its way, and the policies."""
-    from constrain.schema.report import Report
-
     drafts = {}
     values: dict[str, dict[str, Any]] = {}
-    for sub in _all(program):
+    for sub in subs:
         drafts[sub.pointer] = sub.draft
         values[sub.pointer] = sub.schema
-    for entry in Report.from_program(program):
+    for entry in entries:
         where, keyword, detail = entry.pointer, entry.keyword, entry.detail
         if entry.status == "narrowed":
             yield Finding("narrowed", where, detail, keyword)
         elif entry.status == "surprise":
-            text = (
-                f"{keyword} {detail}"
-                if detail.startswith(("has ", "occurs"))
-                else (f"{keyword}: {detail}")
-            )
+            text = f"{keyword}: {detail}"
+            if detail.startswith(("has ", "occurs")):
+                text = f"{keyword} {detail}"
+            elif detail.startswith("ignored"):
+                text = f"{keyword} is {detail}"
             yield Finding(_code_of(keyword, detail), where, text, keyword)
         elif entry.status == "unknown" and keyword == "format":
             name = values.get(where, {}).get("format")
             close = difflib.get_close_matches(str(name), _formats(), 1, 0.7)
             hint = f"; did you mean {close[0]!r}?" if close else ""
-            yield Finding("unknown-format", where, f"format {detail}{hint}", keyword)
+            severity = "info" if name in _OPENAPI_FORMATS else ""
+            yield Finding("unknown-format", where, f"format {detail}{hint}", keyword, severity)
         elif entry.status == "unknown":
             yield _unknown(where, keyword, values.get(where, {}), drafts.get(where, 2020))
-
-
-def _all(program: Program) -> list[Subschema]:
-    from constrain.schema.subschemas import subschemas
-
-    return subschemas(program)
 
 
 def _code_of(keyword: str, detail: str) -> str:
@@ -292,12 +292,18 @@ def _unknown(where: str, keyword: str, schema: dict[str, Any], draft: int) -> Fi
 
 
 def _near(keyword: str, draft: int) -> str | None:
+    """The keyword that was probably meant."""
+    if keyword.startswith(("_", "x-", "@")):
+        return None  # set aside on purpose
     names = _keywords(draft)
-    bare = keyword.lower().replace("_", "").replace("-", "")
-    if bare in names:
-        return names[bare]
-    close = difflib.get_close_matches(bare, list(names), 1, 0.86)
-    return names[close[0]] if close and len(bare) > 3 else None
+    bare = keyword.lower().lstrip("$").replace("_", "").replace("-", "")
+    close = [bare] if bare in names else []
+    if not close and len(bare) > 4:
+        close = difflib.get_close_matches(bare, list(names), 1, 0.82)
+    if not close:
+        return None
+    found = names[close[0]]
+    return found if found.startswith("$") or not keyword.startswith("$") else None
 
 
 @lru_cache(maxsize=8)

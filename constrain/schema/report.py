@@ -7,7 +7,7 @@ analysis (`constrain.schema.analyze`) adds findings.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from constrain.schema.findings import SEVERITIES, Finding, findings_text
 from constrain.schema.keywords import handlers_of
 from constrain.schema.loading import pointer_of
 
-__all__ = ["Report", "ReportEntry"]
+__all__ = ["Report", "ReportEntry", "pointers"]
 
 _ORDER = ("narrowed", "surprise", "unknown", "annotation", "enforced")
 _MEANING = {
@@ -137,16 +137,32 @@ def _policies(program: Program) -> Iterator[ReportEntry]:
         yield ReportEntry("", "", "narrowed", detail)
 
 
-def _keywords(notes: dict[str, Any]) -> list[ReportEntry]:
+def pointers(notes: dict[str, Any]) -> Callable[[int], str]:
+    """A function from places to JSON pointers, after ``uri#`` in another document.
+
+    Each costs one concatenation beyond those of the places around it.
+    """
     parents, tokens = notes["places"]
+    known: dict[int, str] = {}
 
     def pointer(place: int) -> str:
-        path = []
-        while parents[place] >= 0:
-            path.append(tokens[place])
+        trail = []
+        while place not in known:
+            if parents[place] < 0:
+                known[place] = f"{tokens[place]}#" if tokens[place] else ""
+                break
+            trail.append(place)
             place = parents[place]
-        return (f"{tokens[place]}#" if tokens[place] else "") + pointer_of(reversed(path))
+        text = known[place]
+        for at in reversed(trail):
+            text = known[at] = text + pointer_of((tokens[at],))
+        return text
 
+    return pointer
+
+
+def _keywords(notes: dict[str, Any]) -> list[ReportEntry]:
+    pointer = pointers(notes)
     entries: dict[tuple[str, str, str, str], ReportEntry] = {}
     unusual: set[tuple[str, str]] = set()
 

@@ -191,7 +191,11 @@ class JsonSchema:
 
         return unsatisfiable_error(self)
 
-    def _translate(self) -> Program:
+    def program_as_written(self) -> Program:
+        """The program without closing any object, whatever `extra_properties` says."""
+        return self._translate(forbid=False)
+
+    def _translate(self, forbid: bool | None = None) -> Program:
         dialect = Dialect(DRAFTS[self.draft], declared=False)
         registry = Registry(self._schema, self._resources, dialect)
         for key in self._repeated:
@@ -199,7 +203,7 @@ class JsonSchema:
         translator = Translator(
             registry,
             formats=self.formats == "assert",
-            forbid=self.extra_properties == "forbid",
+            forbid=self.extra_properties == "forbid" if forbid is None else forbid,
             content=self.content == "assert",
         )
         return translator.run(

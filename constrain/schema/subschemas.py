@@ -13,7 +13,7 @@ from typing import Any
 
 from constrain.program import Program
 from constrain.schema.dialects import IN_LIST, IN_MAP, SINGLE
-from constrain.schema.loading import pointer_of
+from constrain.schema.report import pointers
 
 __all__ = ["Subschema", "is_false", "subschemas"]
 
@@ -29,41 +29,34 @@ class Subschema:
     """One schema object.
 
     ``path``: tokens, the first is the URI of the document ("" for the root document).
+    ``pointer``: the JSON pointer, after ``uri#`` in another document.
+    ``is_aside``: it, or something around it, does not say what values are, but asks something.
     ``nodes``: the formulas it was translated to, one for each way of reading it.
     ``parent``: the subschema around it, and ``keyword`` and ``key`` where it stands in that (None
     and "" for the root and for definitions).
     """
 
-    __slots__ = ("draft", "key", "keyword", "nodes", "parent", "path", "schema")
+    __slots__ = (
+        *("draft", "is_aside", "key", "keyword", "nodes", "parent", "path", "pointer", "schema"),
+    )
 
-    def __init__(self, path: tuple[str, ...], schema: dict[str, Any], draft: int) -> None:
+    def __init__(
+        self, path: tuple[str, ...], pointer: str, schema: dict[str, Any], draft: int
+    ) -> None:
         self.path = path
+        self.pointer = pointer
         self.schema = schema
         self.draft = draft
         self.nodes: list[int] = []
         self.parent: Subschema | None = None
         self.keyword = ""
         self.key: str | None = None
-
-    @property
-    def pointer(self) -> str:
-        """The JSON pointer, after ``uri#`` in another document."""
-        return (f"{self.path[0]}#" if self.path[0] else "") + pointer_of(self.path[1:])
+        self.is_aside = False
 
     @property
     def is_in_place(self) -> bool:
         """Whether it speaks of the same value as its parent."""
         return self.keyword in _IN_PLACE
-
-    @property
-    def is_aside(self) -> bool:
-        """Whether it, or something around it, does not say what values are, but asks something."""
-        at: Subschema | None = self
-        while at is not None:
-            if at.keyword in _ASIDE:
-                return True
-            at = at.parent
-        return False
 
     def types(self) -> list[str]:
         """The types that `type` names; none where there is no usable `type`."""
@@ -92,6 +85,7 @@ def subschemas(program: Program) -> list[Subschema]:
     notes: dict[str, Any] = program.notes
     parents, tokens = notes["places"]
     paths: dict[int, tuple[str, ...]] = {}
+    pointer = pointers(notes)
 
     def path_of(place: int) -> tuple[str, ...]:
         trail = []
@@ -108,12 +102,13 @@ def subschemas(program: Program) -> list[Subschema]:
         path = path_of(place)
         known = found.get(path)
         if known is None:
-            known = found[path] = Subschema(path, schema, draft)
+            known = found[path] = Subschema(path, pointer(place), schema, draft)
         if node not in known.nodes:
             known.nodes.append(node)
     ordered = sorted(found.values(), key=lambda sub: len(sub.path))
     for sub in ordered:
         _link(sub, found)
+        sub.is_aside = sub.keyword in _ASIDE or (sub.parent is not None and sub.parent.is_aside)
     return ordered
 
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from tests.conformance.outcomes import Outcome
+from tests.conformance.spellings import spellings
 from tests.reference import data, vocabularies
 from tests.reference.drive import ContractError, judge, new_row, random_tokens, tokens_by_bytes
 from tests.reference.vocabularies import TestVocabulary
@@ -76,45 +78,28 @@ def worst(outcomes: list[Outcome]) -> Outcome:
     return next((outcome for outcome in outcomes if outcome.kind is not None), outcomes[0])
 
 
-def _shuffled(value: Any, rng: random.Random) -> Any:
-    if isinstance(value, dict):
-        keys = list(value)
-        rng.shuffle(keys)
-        return {key: _shuffled(value[key], rng) for key in keys}
-    if isinstance(value, list):
-        return [_shuffled(item, rng) for item in value]
-    return value
+def _options(file: str) -> dict[str, Any]:
+    """The options under which a file of the official suite is judged."""
+    if file.startswith("optional/format/"):
+        return {**EXACT, "formats": "assert"}
+    if file == "optional/content":
+        return {**EXACT, "content": "assert"}
+    return EXACT
 
 
-def _escaped(value: Any) -> str:
-    """`value` with every character of its strings written as an escape."""
-
-    def string(text: str) -> str:
-        units = text.encode("utf-16-be")
-        pairs = zip(units[::2], units[1::2])
-        return '"' + "".join(f"\\u{high:02x}{low:02X}" for high, low in pairs) + '"'
-
-    if isinstance(value, str):
-        return string(value)
-    if isinstance(value, dict):
-        return "{" + ",".join(f"{string(k)}:{_escaped(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ",".join(map(_escaped, value)) + "]"
-    return json.dumps(value)
-
-
-def spellings(value: Any, rng: random.Random) -> list[str]:
-    """Texts of one value: plain, keys shuffled, indented with tabs, compact, all escaped."""
-    return [
-        json.dumps(value, ensure_ascii=False),
-        json.dumps(_shuffled(value, rng), indent="\t", ensure_ascii=True),
-        json.dumps(_shuffled(value, rng), separators=(",", ":"), ensure_ascii=False),
-        " \n" + _escaped(value) + "\r\t",
-    ]
+def _integers_have_spellings(group: data.SuiteGroup) -> bool:
+    """Whether `1` and `1.0` are alike to a schema: in draft 4 not, where `integer` is asked for."""
+    if group.draft != "draft4":
+        return True
+    text = json.dumps(group.schema)
+    return '"integer"' not in text and "http" not in text
 
 
 def suite_group(root: Path, group: data.SuiteGroup, every_real: int = 12) -> Iterator[Outcome]:
-    """All tests of a group: by bytes, by random small tokens and, for a sample, by DeepSeek's."""
+    """All tests of a group: by bytes, by random small tokens and, for a sample, by DeepSeek's.
+
+    Each instance in every spelling (`tests.conformance.spellings`).
+    """
     rng = random.Random(group.file + group.description)
     resources = data.suite_resources(root)
 
@@ -122,7 +107,8 @@ def suite_group(root: Path, group: data.SuiteGroup, every_real: int = 12) -> Ite
         import constrain
 
         draft = data.DRAFTS[group.draft]
-        return constrain.JsonSchema(group.schema, draft=draft, resources=resources, **EXACT)
+        options = _options(group.file)
+        return constrain.JsonSchema(group.schema, draft=draft, resources=resources, **options)
 
     small = vocabularies.small_vocabulary()
     table = tokens_by_bytes(small.tokens)
@@ -131,10 +117,11 @@ def suite_group(root: Path, group: data.SuiteGroup, every_real: int = 12) -> Ite
     real = None
     if rng.randrange(every_real) == 0:
         real = Subject(build, vocabularies.load("deepseek"))
+    integers = _integers_have_spellings(group)
     for index, test in enumerate(group.tests):
         item = group.test_id(index)
         found = []
-        for text in spellings(test["data"], rng):
+        for text in spellings(test["data"], rng, integers=integers):
             encoded = text.encode("utf-8")
             found.append(by_bytes.check(item, list(encoded), test["valid"], text))
             ids = random_tokens(encoded, table, rng) or []
@@ -145,9 +132,14 @@ def suite_group(root: Path, group: data.SuiteGroup, every_real: int = 12) -> Ite
         yield worst(found)
 
 
-def suite_file(root: Path, draft: str, file: str) -> list[Outcome]:
-    """The outcomes of one file of the official JSON Schema suite."""
-    return [o for group in data.suite_groups(root, draft, file) for o in suite_group(root, group)]
+@cache
+def suite_file(root: Path, draft: str, file: str) -> tuple[Outcome, ...]:
+    """The outcomes of one file of the official JSON Schema suite; kept, so that they are judged once.
+
+    `file` is the name of a required file, or `optional/...`.
+    """
+    groups = data.suite_groups(root, draft, file)
+    return tuple(outcome for group in groups for outcome in suite_group(root, group))
 
 
 REFUSED_BY_DESIGN = {
@@ -210,6 +202,11 @@ def run_all() -> dict[str, list[Outcome]]:
         sections[draft] = [
             outcome
             for file in data.suite_files(root, draft)
+            for outcome in suite_file(root, draft, file)
+        ]
+        sections[f"{draft}/optional"] = [
+            outcome
+            for file in data.optional_files(root, draft)
             for outcome in suite_file(root, draft, file)
         ]
     sections["json-parsing"] = json_parsing(root)

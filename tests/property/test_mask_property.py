@@ -77,6 +77,70 @@ def test_mask_equals_trying_every_token(spec, extra, seed, padding):
             return
 
 
+# Where the text of a string that ends inside a token decides about the rest of the same token.
+WITHIN_TOKENS = [
+    True,
+    {"type": "array", "uniqueItems": True},
+    {"type": "array", "uniqueItems": True, "items": {"enum": ["x", "y", 1, ["x"]]}},
+    {"type": "array", "not": {"uniqueItems": True}, "maxItems": 3},
+    {"type": "array", "items": {"uniqueItems": True}, "uniqueItems": True},
+    {"type": "array", "oneOf": [{"uniqueItems": True}, {"contains": {"const": "x"}}]},
+    {"type": "object", "additionalProperties": {"type": ["integer", "array"]}},
+    {"type": "object", "patternProperties": {"^a": {"type": "integer"}, "b$": {"minimum": 1}}},
+    {"type": "object", "properties": {"a": True}, "maxProperties": 2, "minProperties": 2},
+    {"type": "object", "propertyNames": {"enum": ["a", "b", "ab"]}},
+    {"type": "object", "not": {"required": ["a"]}, "minProperties": 1},
+    {"type": "array", "items": {"additionalProperties": {"type": "integer"}}, "uniqueItems": True},
+]
+KEYS = ["a", "b", "ab", "\\u0061", "x", ""]
+member = st.tuples(st.sampled_from(KEYS), st.sampled_from(["1", '"x"', "[]", '["x","x"]'])).map(
+    lambda m: f'"{m[0]}":{m[1]}'
+)
+item = st.sampled_from(['"x"', '"y"', '"\\u0078"', "1", "1.0", '["x"]', '{"a":1}', '{"a":1,"b":1}'])
+# Several members or items, cut anywhere: a"x","x"]}  and  ":1,"a":  and the like.
+crowded = st.builds(
+    lambda parts, start, end: ",".join(parts)[start : -end or None].encode(),
+    st.one_of(
+        st.lists(member, min_size=1, max_size=3),
+        st.lists(item, min_size=1, max_size=4),
+        st.lists(item, min_size=2, max_size=3).map(lambda i: ["[" + ",".join(i) + "]"]),
+        st.lists(member, min_size=2, max_size=3).map(lambda m: ["{" + ",".join(m) + "}"]),
+    ),
+    st.integers(0, 4),
+    st.integers(0, 2),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    schema=st.sampled_from(WITHIN_TOKENS),
+    extra=st.lists(crowded, max_size=80),
+    seed=st.integers(0, 10**6),
+)
+def test_tokens_that_hold_several_keys_or_items(schema, extra, seed):
+    tokens = [bytes([i]) for i in range(256)] + [t for t in extra if t]
+    vocabulary = constrain.Vocabulary(tokens, [len(tokens)])
+    spec = constrain.JsonSchema(schema, numbers="any")
+    matcher = constrain.compile(spec, vocabulary).matcher()
+    bitmask = constrain.allocate_bitmask(1, vocabulary.size)
+    rng = random.Random(seed)
+    # Starts that make a crowded token possible soon.
+    for byte in rng.choice(
+        [b"", b"[", b"[[", b'{"', b'["', b'["x', b'[{"', b'{"a":1,"', b'{"ab":["x']
+    ):
+        if not matcher.try_advance(byte):
+            break
+    for _ in range(20):
+        bitmask[:] = -1
+        matcher.fill_bitmask(bitmask)
+        allowed = reference.allowed_bits(bitmask[0])
+        assert allowed == reference.allowed_by_trying(matcher, vocabulary.size)
+        long = [t for t in allowed if t >= 256]
+        matcher.advance(rng.choice(long if long and rng.random() < 0.8 else allowed))
+        if matcher.is_finished:
+            return
+
+
 @settings(max_examples=30, deadline=None)
 @given(
     spec=specs,

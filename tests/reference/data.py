@@ -71,8 +71,15 @@ def suite_files(root: Path, draft: str) -> list[str]:
     return sorted(path.stem for path in folder.glob("*.json"))
 
 
+def optional_files(root: Path, draft: str) -> list[str]:
+    """Names of the optional test files of a draft folder: `optional/...`, without .json."""
+    folder = root / "data" / "json-schema-test-suite" / "tests" / draft
+    found = (folder / "optional").rglob("*.json")
+    return sorted(path.relative_to(folder).with_suffix("").as_posix() for path in found)
+
+
 def suite_groups(root: Path, draft: str, file: str) -> list[SuiteGroup]:
-    """The groups of one file of the official suite."""
+    """The groups of one file of the official suite, required or optional."""
     path = root / "data" / "json-schema-test-suite" / "tests" / draft / f"{file}.json"
     groups = json.loads(path.read_text(encoding="utf-8"))
     return [

@@ -229,6 +229,53 @@ def test_check_reports(schema_file, capsys):
     assert report["size"]["formulas"] > 2
 
 
+def _file(folder, schema):
+    path = folder / "schema.json"
+    path.write_text(json.dumps(schema))
+    return str(path)
+
+
+def test_check_finds_errors(tmp_path, capsys):
+    text = {"type": "string", "minLength": 5, "maxLength": 3}
+    path = _file(tmp_path, {"type": "object", "properties": {"a": text}})
+    assert main(["check", path]) == 1
+    out = capsys.readouterr().out
+    assert out.startswith(f"{path}: 1 error")
+    assert "/properties/a: no value satisfies this" in out
+    assert main(["check", path, "--json"]) == 1
+    report = json.loads(capsys.readouterr().out)
+    assert report["ok"] is False
+    assert report["report"]["severities"]["error"] == 1
+    assert report["report"]["findings"][0]["code"] == "contradiction"
+
+
+def test_check_an_unsatisfiable_schema(tmp_path, capsys):
+    path = _file(tmp_path, {"type": "integer", "minimum": 3, "maximum": 2})
+    assert main(["check", path]) == 1
+    assert "minimum 3 and maximum 2" in capsys.readouterr().out
+
+
+def test_check_strict_fails_on_warnings(tmp_path, capsys):
+    path = _file(tmp_path, {"type": "integer", "minimun": 3})
+    assert main(["check", path]) == 0
+    assert "did you mean 'minimum'?" in capsys.readouterr().out
+    assert main(["check", path, "--strict"]) == 1
+    assert main(["check", _file(tmp_path, {"type": "integer"}), "--strict"]) == 0
+
+
+def test_check_takes_policies(tmp_path, capsys):
+    path = _file(tmp_path, {"type": "string", "format": "date", "maxLength": 4})
+    assert main(["check", path]) == 1
+    assert main(["check", path, "--formats", "ignore"]) == 0
+    path = _file(tmp_path, {"exclusiveMinimum": True, "minimum": 1, "type": "integer"})
+    assert main(["check", path, "--strict"]) == 1
+    assert main(["check", path, "--strict", "--draft", "4"]) == 0
+    path = _file(tmp_path, {"contentEncoding": "base64", "const": "?"})
+    assert main(["check", path]) == 0
+    assert main(["check", path, "--content", "assert"]) == 1
+    capsys.readouterr()
+
+
 def test_check_error_as_json(tmp_path, capsys):
     path = tmp_path / "bad.json"
     path.write_text('{"properties": {"a": {"type": 5}}}')

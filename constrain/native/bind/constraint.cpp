@@ -23,8 +23,11 @@ void make_program(BoundProgram* self, std::string_view kind, nb::handle nodes, n
                   int32_t root, std::string_view whitespace, std::string_view numbers,
                   std::string_view property_order) {
   auto program = std::make_shared<Program>();
-  if (kind != "json" && kind != "text") throw nb::value_error("kind must be json or text");
+  if (kind != "json" && kind != "text" && kind != "grammar") {
+    throw nb::value_error("kind must be json, text or grammar");
+  }
   program->text = kind == "text";
+  program->grammar = kind == "grammar";
   program->nodes = int32_values(nodes);
   program->args = int32_values(args);
   program->refs = int32_values(refs);

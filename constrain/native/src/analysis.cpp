@@ -6,6 +6,10 @@
 
 namespace constrain {
 
+namespace {
+constexpr size_t kSteps = 600;
+}  // namespace
+
 Analyzer::Analyzer(std::shared_ptr<const Program> program, size_t max_memory)
     : text_(program->text), max_memory_(max_memory) {
   // The machine refuses a root that nothing satisfies; questions bring their own root.  Examples
@@ -22,6 +26,8 @@ void Analyzer::make() {
   machine_.reset();
   pool_ = std::make_unique<LexicalPool>();
   machine_ = std::make_unique<JsonMachine>(program_, *pool_);
+  // There are many questions, none of which must be answered.
+  machine_->theory().set_max_steps(kSteps);
 }
 
 size_t Analyzer::bytes() const {
@@ -74,7 +80,7 @@ std::optional<bool> Analyzer::strings_are_finite(const Clauses& clauses) {
   return ask([&]() -> std::optional<bool> {
     const LexId start = machine_->theory().string_language(formula(clauses));
     // A live language is never empty, so a cycle among live languages is a text of any length.
-    constexpr size_t kSteps = 20000;
+    constexpr size_t kStates = 20000;
     struct Frame {
       LexId id;
       std::vector<uint32_t> points;
@@ -97,7 +103,7 @@ std::optional<bool> Analyzer::strings_are_finite(const Clauses& clauses) {
         path.pop_back();
         continue;
       }
-      if (++steps > kSteps) return std::nullopt;
+      if (++steps > kStates) return std::nullopt;
       const LexId next = pool_->advance(frame.id, frame.points[frame.next++]);
       if (next == LexicalPool::kNothing) continue;
       const auto known = open.find(next);

@@ -5,6 +5,7 @@
 namespace constrain {
 namespace {
 
+constexpr uint32_t kAhead = 12;
 constexpr uint32_t kSpecial = 0xFFFFFFFFu;   // the decoder knows what such a byte means
 
 }  // namespace
@@ -12,8 +13,7 @@ constexpr uint32_t kSpecial = 0xFFFFFFFFu;   // the decoder knows what such a by
 ClassTrie::ClassTrie(const Trie& trie, const CharacterStepper& stepper, const CharClasses& classes,
                      uint32_t decoder, size_t words)
     : trie_(trie), stepper_(stepper), classes_(classes), decoder_(decoder), row_words_(words) {
-  counts_.resize(classes_.representatives.size());
-  row_.resize(words);
+  found_.resize(classes_.representatives.size());
   for (uint32_t b = 0; b < 128; ++b) {
     uint32_t at = decoder;
     uint32_t code_point = CharClasses::kNoCodePoint;
@@ -22,7 +22,8 @@ ClassTrie::ClassTrie(const Trie& trie, const CharacterStepper& stepper, const Ch
                     ? class_of(code_point)
                     : kSpecial;
   }
-  heads_.push_back(0);
+  const TrieNode& root = trie.node(0);
+  heads_.push_back({root.first_child, root.child_count});
   nodes_.push_back({});
   nodes_[0].heads = 1;
 }
@@ -50,19 +51,34 @@ uint32_t ClassTrie::partial_of(uint32_t decoder) {
   set.erase(std::unique(set.begin(), set.end()), set.end());
   const auto [place, fresh] =
       class_set_index_.try_emplace(set, static_cast<uint32_t>(class_sets_.size()));
-  if (fresh) class_sets_.push_back(std::move(set));
+  if (fresh) {
+    class_sets_.push_back(std::move(set));
+    partial_tokens_.emplace_back();
+  }
   set_of_decoder_.emplace(decoder, place->second);
   return place->second;
 }
 
-// The next characters behind one vocabulary node.
-void ClassTrie::read(uint32_t head) {
-  const TrieNode& top = trie_.node(head);
-  if (top.has_tokens) {
-    const auto own = trie_.own_tokens(head);
-    inside_.insert(inside_.end(), own.begin(), own.end());
+ClassTrie::Found& ClassTrie::found(uint32_t char_class) {
+  Found& found = found_[char_class];
+  if (found.heads.empty() && found.tokens.empty()) seen_.push_back(char_class);
+  return found;
+}
+
+// A character of this class ends at this vocabulary node.
+void ClassTrie::hit(uint32_t char_class, uint32_t n) {
+  const TrieNode& node = trie_.node(n);
+  Found& to = found(char_class);
+  if (node.has_tokens) {
+    const auto own = trie_.own_tokens(n);
+    to.tokens.insert(to.tokens.end(), own.begin(), own.end());
   }
-  steps_.assign(1, {top.first_child, top.first_child + top.child_count, decoder_});
+  if (node.child_count) to.heads.push_back({node.first_child, node.child_count});
+}
+
+// The next characters behind one vocabulary node.
+void ClassTrie::read(const Head& head) {
+  steps_.push_back({head.first, head.first + head.count, decoder_});
   while (!steps_.empty()) {
     Step& step = steps_.back();
     if (step.next == step.end) {
@@ -73,7 +89,7 @@ void ClassTrie::read(uint32_t head) {
     const TrieNode& node = trie_.node(n);
     uint32_t decoder = step.decoder;
     if (node.byte < 0x80 && decoder == decoder_ && ascii_[node.byte] != kSpecial) {
-      hits_.push_back({ascii_[node.byte], n});
+      hit(ascii_[node.byte], n);
       continue;
     }
     uint32_t code_point = CharClasses::kNoCodePoint;
@@ -83,10 +99,12 @@ void ClassTrie::read(uint32_t head) {
       const auto below = trie_.subtree_tokens(n);
       ended_.insert(ended_.end(), below.begin(), below.end());
     } else if (code_point != CharClasses::kNoCodePoint) {
-      hits_.push_back({class_of(code_point), n});
+      hit(class_of(code_point), n);
     } else {
       if (node.has_tokens) {
-        std::vector<uint32_t>& tokens = partial_tokens_[partial_of(decoder)];
+        const uint32_t set = partial_of(decoder);
+        std::vector<uint32_t>& tokens = partial_tokens_[set];
+        if (tokens.empty()) partial_seen_.push_back(set);
         const auto own = trie_.own_tokens(n);
         tokens.insert(tokens.end(), own.begin(), own.end());
       }
@@ -97,69 +115,58 @@ void ClassTrie::read(uint32_t head) {
   }
 }
 
-ClassTrie::Tokens ClassTrie::pack(std::vector<uint32_t>& tokens) {
+ClassTrie::Tokens ClassTrie::keep(const std::vector<uint32_t>& tokens) {
   Tokens result;
-  if (tokens.size() > row_words_ / 3) {
-    std::fill(row_.begin(), row_.end(), 0u);
-    for (const uint32_t token : tokens) set_bit(row_.data(), token);
-    const auto used = static_cast<size_t>(
-        std::count_if(row_.begin(), row_.end(), [](uint32_t w) { return w != 0; }));
-    result.dense = used > row_words_ / 3;
-    if (result.dense) {
-      result.begin = static_cast<uint32_t>(rows_.size());
-      result.count = static_cast<uint32_t>(row_words_);
-      rows_.insert(rows_.end(), row_.begin(), row_.end());
-      return result;
-    }
+  result.count = static_cast<uint32_t>(tokens.size());
+  result.dense = tokens.size() > row_words_ / 2;
+  if (!result.dense) {
+    result.begin = static_cast<uint32_t>(tokens_.size());
+    tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+    return result;
   }
-  std::sort(tokens.begin(), tokens.end());
-  result.begin = static_cast<uint32_t>(words_.size());
-  for (const uint32_t token : tokens) {
-    if (words_.size() == result.begin || words_.back().word != token >> 5) {
-      words_.push_back({token >> 5, 0});
-    }
-    words_.back().bits |= 1u << (token & 31);
-  }
-  result.count = static_cast<uint32_t>(words_.size()) - result.begin;
+  result.begin = static_cast<uint32_t>(rows_.size());
+  rows_.resize(rows_.size() + row_words_);
+  for (const uint32_t token : tokens) set_bit(rows_.data() + result.begin, token);
   return result;
 }
 
 const ClassTrie::Node& ClassTrie::expand(uint32_t n) {
   if (nodes_[n].expanded) return nodes_[n];
-  hits_.clear();
-  inside_.clear();
-  ended_.clear();
-  partial_tokens_.clear();
   Node node = nodes_[n];
-  for (uint32_t i = 0; i < node.heads; ++i) read(heads_[node.first_head + i]);
-  node.expanded = true;
-  node.inside = pack(inside_);
-  node.ended = pack(ended_);
-  node.first_partial = static_cast<uint32_t>(partials_.size());
-  node.partials = static_cast<uint32_t>(partial_tokens_.size());
-  for (auto& [set, tokens] : partial_tokens_) partials_.push_back({set, pack(tokens)});
-
-  // The hits by class; each class becomes a node.
-  seen_.clear();
-  for (const Hit& hit : hits_) {
-    if (counts_[hit.char_class]++ == 0) seen_.push_back(hit.char_class);
+  for (uint32_t i = 0; i < node.heads; ++i) {
+    // Heads lie all over the vocabulary: most of the time here is waiting for memory.
+    if (i + kAhead < node.heads) trie_.prefetch(heads_[node.first_head + i + kAhead].first);
+    read(heads_[node.first_head + i]);
   }
+  node.expanded = true;
+  node.ended = keep(ended_);
+  ended_.clear();
+  std::sort(partial_seen_.begin(), partial_seen_.end());
+  node.first_partial = static_cast<uint32_t>(partials_.size());
+  node.partials = static_cast<uint32_t>(partial_seen_.size());
+  for (const uint32_t set : partial_seen_) {
+    partials_.push_back({set, keep(partial_tokens_[set])});
+    partial_tokens_[set].clear();
+  }
+  partial_seen_.clear();
+  // Each class becomes a node.
   std::sort(seen_.begin(), seen_.end());
   node.first_edge = static_cast<uint32_t>(edges_.size());
   node.edges = static_cast<uint32_t>(seen_.size());
-  auto place = static_cast<uint32_t>(heads_.size());
-  heads_.resize(heads_.size() + hits_.size());
   for (const uint32_t c : seen_) {
+    Found& from = found_[c];
     edges_.push_back({c, static_cast<uint32_t>(nodes_.size())});
     Node child;
-    child.first_head = place;
-    child.heads = counts_[c];
+    child.first_head = static_cast<uint32_t>(heads_.size());
+    child.heads = static_cast<uint32_t>(from.heads.size());
+    child.inside = keep(from.tokens);
+    child.expanded = child.heads == 0;
     nodes_.push_back(child);
-    counts_[c] = place;
-    place += child.heads;
+    heads_.insert(heads_.end(), from.heads.begin(), from.heads.end());
+    from.heads.clear();
+    from.tokens.clear();
   }
-  for (const Hit& hit : hits_) heads_[counts_[hit.char_class]++] = hit.node;
-  for (const uint32_t c : seen_) counts_[c] = 0;
+  seen_.clear();
   nodes_[n] = node;
   return nodes_[n];
 }
@@ -169,20 +176,21 @@ void ClassTrie::add(const Tokens& tokens, uint32_t* row) const {
     const uint32_t* from = rows_.data() + tokens.begin;
     for (size_t i = 0; i < row_words_; ++i) row[i] |= from[i];
   } else {
-    or_words(row, {words_.data() + tokens.begin, tokens.count});
+    for (uint32_t i = 0; i < tokens.count; ++i) set_bit(row, tokens_[tokens.begin + i]);
   }
 }
 
 size_t ClassTrie::bytes() const {
   size_t total = sizeof(*this) + nodes_.capacity() * sizeof(Node) +
-                 (heads_.capacity() + rows_.capacity() + row_.capacity()) * sizeof(uint32_t) +
-                 edges_.capacity() * sizeof(Edge) + partials_.capacity() * sizeof(Partial) +
-                 words_.capacity() * sizeof(WordBits) +
-                 (classes_.starts.capacity() + classes_.classes.capacity()) * sizeof(uint32_t) +
-                 hits_.capacity() * sizeof(Hit) +
-                 (inside_.capacity() + ended_.capacity()) * sizeof(uint32_t) +
-                 set_of_decoder_.size() * 48;
+                 heads_.capacity() * sizeof(Head) + edges_.capacity() * sizeof(Edge) +
+                 (tokens_.capacity() + rows_.capacity() + ended_.capacity()) * sizeof(uint32_t) +
+                 partials_.capacity() * sizeof(Partial) + set_of_decoder_.size() * 48 +
+                 (classes_.starts.capacity() + classes_.classes.capacity()) * sizeof(uint32_t);
   for (const auto& set : class_sets_) total += 2 * set.capacity() * sizeof(uint32_t) + 96;
+  for (const auto& tokens : partial_tokens_) total += tokens.capacity() * sizeof(uint32_t) + 24;
+  for (const Found& found : found_) {
+    total += found.heads.capacity() * sizeof(Head) + found.tokens.capacity() * sizeof(uint32_t) + 48;
+  }
   return total;
 }
 

@@ -119,7 +119,7 @@ bool JsonTheory::explore_array(Formula f, uint32_t values) {
     const Node at_node = stack.back();
     stack.pop_back();
     tick();
-    if (++steps > kNodes) return true;
+    if (++steps > kNodes) return give_up();
     const Formula g = at_node.f;
     const bool unique = (*this)[g].has_uniq;
     const std::vector<uint32_t> present = lists.copy(at_node.values);

@@ -169,7 +169,10 @@ const JsonTheory::Names& JsonTheory::frame_names(Formula f, uint32_t tracked) {
 const std::vector<std::pair<uint32_t, LexId>>& JsonTheory::classes(Formula f) {
   const auto it = class_memo_.find(f);
   if (it != class_memo_.end()) return it->second;
-  const Names n = names(f);
+  return class_memo_[f] = classes(Names(names(f)));
+}
+
+std::vector<std::pair<uint32_t, LexId>> JsonTheory::classes(const Names& n) {
   std::vector<std::pair<std::vector<uint32_t>, LexId>> open;
   const LexId outside = pool_.negate(pool_.strings(n.names));
   open.push_back({{}, outside});
@@ -189,7 +192,7 @@ const std::vector<std::pair<uint32_t, LexId>>& JsonTheory::classes(Formula f) {
   }
   std::vector<std::pair<uint32_t, LexId>> r;
   for (const auto& [signs, language] : open) r.push_back({lists.intern(signs), language});
-  return class_memo_[f] = std::move(r);
+  return r;
 }
 
 LexId JsonTheory::minus(LexId language, StringSet seen) {
@@ -243,10 +246,60 @@ bool JsonTheory::table_search(Formula f, StringSet seen) {
   return false;
 }
 
+bool JsonTheory::table_requires(Formula f, TextId key) {
+  const FormulaNode n = (*this)[f];
+  const ObjectTable& t = table(n.a);
+  const auto it = t.index.find(key);
+  return it != t.index.end() && t.required[it->second] && !bit(n.b, it->second);
+}
+
+Formula JsonTheory::asked_of(Formula literal, KeyClass key) {
+  const FormulaNode n = (*this)[literal];
+  if (n.op == Fop::kAllP) return matches(n.a, key) ? n.b : kTrue;
+  if (n.op != Fop::kTable) return kTrue;
+  const ObjectTable& t = table(n.a);
+  if (!key.is_class) {
+    const auto it = t.index.find(key.id);
+    if (it != t.index.end()) return t.goals[it->second];
+  }
+  std::vector<Formula> parts;
+  for (const auto& [keys, f] : t.generics)
+    if (matches(keys, key)) parts.push_back(f);
+  return all_of(parts);
+}
+
+bool JsonTheory::table_implies(Formula f, Formula rule) {
+  const FormulaNode r = (*this)[rule];
+  StringSet set;
+  if (!pool_.as_set(r.a, set) || pool_.sets().size(set) != 1) return false;
+  const TextId key = pool_.text(pool_.sets().members(set)[0]);
+  std::vector<Formula> asked = conjuncts(asked_of(f, {false, key}));
+  std::sort(asked.begin(), asked.end());
+  return asked[0] == kFalse || implied(asked, r.b);
+}
+
+std::vector<TextId> JsonTheory::required_by(const Literals& literals) {
+  std::vector<TextId> keys;
+  for (const auto& [a, positive] : literals) {
+    if (!positive) continue;
+    const FormulaNode n = (*this)[a];
+    if (n.op == Fop::kHas) keys.push_back(n.a);
+    if (n.op != Fop::kTable) continue;
+    const ObjectTable& t = table(n.a);
+    if (t.count_required == 0) continue;
+    for (size_t i = 0; i < t.names.size(); ++i)
+      if (t.required[i] && !bit(n.b, uint32_t(i))) keys.push_back(t.names[i]);
+  }
+  std::sort(keys.begin(), keys.end());
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+  return keys;
+}
+
 bool JsonTheory::object_search(Formula f, StringSet seen) {
   if (done(f)) return true;
   const FormulaNode n = (*this)[f];
   if (n.op == Fop::kTable) return table_search(f, seen);
+  if (!easy_ways(f, seen).empty()) return true;
   for (const Formula c : conjuncts(f))
     if (op(c) == Fop::kHas && pool_.sets().contains(seen, pool_.text_code_points((*this)[c].a)))
       return false;
@@ -260,41 +313,45 @@ bool JsonTheory::object_search(Formula f, StringSet seen) {
         for (const auto& [a, positive] : l) {
           const Fop o = op(a);
           const bool counts = o == Fop::kHas || o == Fop::kMinP || o == Fop::kMaxP;
-          simple &= counts || (positive && o == Fop::kAllP);
+          simple &= counts || (positive && (o == Fop::kAllP || o == Fop::kTable));
         }
         return simple ? simple_object(g, l, seen) : search_object(g, l, seen);
       });
 }
 
-bool JsonTheory::cube_possible(const Literals& literals, StringSet seen) {
-  uint64_t most = UINT64_MAX, least = 0, named = 0;
-  StringSet forbidden = seen;
-  bool negative = false;
+// Bounds on the members that are still to come, and the keys that may not.
+JsonTheory::Counts JsonTheory::counts(const Literals& literals, StringSet seen) {
+  Counts r;
+  r.forbidden = seen;
   for (const auto& [a, positive] : literals) {
     const FormulaNode n = (*this)[a];
-    if (n.op == Fop::kHas) {
-      const auto text = pool_.text_code_points(n.a);
-      if (positive) {
-        if (pool_.sets().contains(seen, text)) return false;
-        ++named;
-      } else {
-        forbidden = pool_.sets().add(forbidden, text);
-      }
+    if (n.op == Fop::kHas && !positive) {
+      r.forbidden = pool_.sets().add(r.forbidden, pool_.text_code_points(n.a));
     } else if (n.op == Fop::kMaxP) {
-      if (positive) most = std::min<uint64_t>(most, n.a);
-      else least = std::max<uint64_t>(least, uint64_t(n.a) + 1);
+      if (positive) r.most = std::min<uint64_t>(r.most, n.a);
+      else r.least = std::max<uint64_t>(r.least, uint64_t(n.a) + 1);
     } else if (n.op == Fop::kMinP) {
-      if (positive) least = std::max<uint64_t>(least, n.a);
-      else most = std::min<uint64_t>(most, n.a - 1);
-    } else if (n.op == Fop::kAllP && !positive) {
-      negative = true;
+      if (positive) r.least = std::max<uint64_t>(r.least, n.a);
+      else r.most = std::min<uint64_t>(r.most, n.a - 1);
+    } else if (n.op == Fop::kTable) {
+      const ObjectTable& t = table(n.a);
+      if (t.least > n.c) r.least = std::max<uint64_t>(r.least, t.least - n.c);
+      if (t.most != UINT32_MAX) r.most = std::min<uint64_t>(r.most, t.most - n.c);
     }
   }
-  if (named > most || least > most) return false;
-  if (!negative) return true;
+  return r;
+}
+
+bool JsonTheory::cube_possible(const Literals& literals, StringSet seen) {
+  const Counts n = counts(literals, seen);
+  const std::vector<TextId> required = required_by(literals);
+  if (required.size() > n.most || n.least > n.most) return false;
+  if (n.forbidden != StringSets::kEmpty)
+    for (const TextId key : required)
+      if (pool_.sets().contains(n.forbidden, pool_.text_code_points(key))) return false;
   // Each "some member violates this" must be possible on its own.
   for (const auto& [a, positive] : literals)
-    if (!positive && op(a) == Fop::kAllP && !violation_possible(a, literals, forbidden))
+    if (!positive && op(a) == Fop::kAllP && !violation_possible(a, literals, n.forbidden))
       return false;
   return true;
 }
@@ -303,119 +360,99 @@ bool JsonTheory::violation_possible(Formula violated, const Literals& literals,
                                     StringSet forbidden) {
   std::vector<uint32_t> positive;
   for (const auto& [a, p] : literals)
-    if (p && op(a) == Fop::kAllP) positive.push_back(a);
+    if (p && (op(a) == Fop::kAllP || op(a) == Fop::kTable)) positive.push_back(a);
   std::vector<uint32_t> tuple{2, violated, forbidden, uint32_t(limit_)};
   tuple.insert(tuple.end(), positive.begin(), positive.end());
-  const uint32_t key = tuples_.intern(tuple);
-  if (violation_memo_.count(key)) return true;
+  return violation_memo(tuples_.intern(tuple),
+                        [&] { return violation_search(violated, positive, forbidden); });
+}
+
+bool JsonTheory::violation_search(Formula violated, const std::vector<Formula>& positive,
+                                  StringSet forbidden) {
   const FormulaNode v = (*this)[violated];
-  std::vector<Formula> all = positive;
-  all.push_back(violated);
-  const Formula together = all_of(all);
+  // Tables are kept apart here: a conjunction would merge them.
+  Names together = names(violated);
+  for (const Formula a : positive) {
+    const Names& n = names(a);
+    together.names = pool_.sets().unite(together.names, n.names);
+    together.matchers.insert(together.matchers.end(), n.matchers.begin(), n.matchers.end());
+  }
+  std::sort(together.matchers.begin(), together.matchers.end());
+  together.matchers.erase(std::unique(together.matchers.begin(), together.matchers.end()),
+                          together.matchers.end());
   const auto goal = [&](KeyClass k) {
     std::vector<Formula> parts{negate(v.b)};
-    for (const Formula a : positive)
-      if (matches((*this)[a].a, k)) parts.push_back((*this)[a].b);
+    for (const Formula a : positive) parts.push_back(asked_of(a, k));
     return all_of(parts);
   };
-  const StringSet all_names = names(together).names;
-  for (const auto& text : pool_.sets().members(pool_.sets().subtract(all_names, forbidden))) {
-    const KeyClass k{false, pool_.text(text)};
-    if (matches(v.a, k) && satisfiable(goal(k))) {
-      violation_memo_.insert(key);
-      return true;
-    }
-  }
-  for (const auto& [cls, language] : std::vector(classes(together))) {
-    const KeyClass k{true, cls};
-    if (matches(v.a, k) && minus(language, forbidden) != LexicalPool::kNothing &&
-        satisfiable(goal(k))) {
-      violation_memo_.insert(key);
-      return true;
-    }
-  }
+  const auto possible = [&](KeyClass k) {
+    return matches(v.a, k) && satisfiable(goal(k));
+  };
+  for (const auto& text : pool_.sets().members(pool_.sets().subtract(together.names, forbidden)))
+    if (possible({false, pool_.text(text)})) return true;
+  for (const auto& [cls, language] : classes(together))
+    if (minus(language, forbidden) != LexicalPool::kNothing && possible({true, cls})) return true;
   return false;
 }
 
 bool JsonTheory::simple_object(Formula g, const Literals& literals, StringSet seen) {
-  std::vector<TextId> required;
-  std::vector<std::pair<LexId, Formula>> rules;
-  StringSet forbidden = seen, required_set = StringSets::kEmpty;
-  uint64_t least = 0, most = UINT64_MAX;
-  for (const auto& [a, positive] : literals) {
-    const FormulaNode n = (*this)[a];
-    if (n.op == Fop::kHas) {
-      const auto text = pool_.text_code_points(n.a);
-      if (positive) {
-        required.push_back(n.a);
-        required_set = pool_.sets().add(required_set, text);
-      } else {
-        forbidden = pool_.sets().add(forbidden, text);
-      }
-    } else if (n.op == Fop::kAllP) {
-      rules.push_back({n.a, n.b});
-    } else if ((n.op == Fop::kMinP) == positive) {
-      least = std::max<uint64_t>(least, positive ? n.a : uint64_t(n.a) + 1);
-    } else {
-      most = std::min<uint64_t>(most, positive ? n.a : n.a - 1);
-    }
-  }
-  if (required.size() > most || least > most) return false;
+  const Counts bounds = counts(literals, seen);
+  const std::vector<TextId> required = required_by(literals);
+  if (required.size() > bounds.most || bounds.least > bounds.most) return false;
   const auto goal = [&](KeyClass k) {
     std::vector<Formula> parts;
-    for (const auto& [keys, f] : rules)
-      if (matches(keys, k)) parts.push_back(f);
+    for (const auto& [a, positive] : literals)
+      if (positive) parts.push_back(asked_of(a, k));
     return all_of(parts);
   };
+  StringSet excluded = bounds.forbidden;
   for (const TextId key : required) {
-    if (pool_.sets().contains(forbidden, pool_.text_code_points(key))) return false;
+    const auto text = pool_.text_code_points(key);
+    if (pool_.sets().contains(bounds.forbidden, text)) return false;
     if (!satisfiable(goal({false, key}))) return false;
+    excluded = pool_.sets().add(excluded, text);
   }
   uint64_t n = required.size();
-  if (n >= least) return true;
-  const StringSet excluded = pool_.sets().unite(forbidden, required_set);
+  if (n >= bounds.least) return true;
   const StringSet all_names = names(g).names;
   for (const auto& text : pool_.sets().members(pool_.sets().subtract(all_names, excluded)))
-    if (satisfiable(goal({false, pool_.text(text)})) && ++n >= least) return true;
+    if (satisfiable(goal({false, pool_.text(text)})) && ++n >= bounds.least) return true;
   for (const auto& [cls, language] : std::vector(classes(g))) {
     if (!satisfiable(goal({true, cls}))) continue;
-    const uint64_t want = std::min<uint64_t>(least - n, 2000);
+    const uint64_t want = std::min<uint64_t>(bounds.least - n, 2000);
     const size_t count = pool_.count(minus(language, seen), size_t(want));
     n += count;
-    if (n >= least || count >= 2000) return true;
+    if (n >= bounds.least || count >= 2000) return true;
   }
   return false;
 }
 
-// Picks one unmet obligation and branches on the keys that can meet it.
-bool JsonTheory::search_object(Formula g, const Literals& literals, StringSet seen) {
+// The keys that can meet one unmet obligation of a cube: a required key, a rule to break, else any.
+std::vector<std::pair<KeyClass, LexId>> JsonTheory::next_keys(Formula g, const Literals& literals,
+                                                              StringSet seen) {
   std::vector<std::pair<KeyClass, LexId>> choices;
-  bool chosen = false;
+  const std::vector<TextId> required = required_by(literals);
+  if (!required.empty()) {
+    choices.push_back({{false, required[0]}, 0});
+    return choices;
+  }
+  const StringSet excluded = counts(literals, seen).forbidden;
+  const StringSet all_names = names(g).names;
+  for (const auto& text : pool_.sets().members(pool_.sets().subtract(all_names, excluded)))
+    choices.push_back({{false, pool_.text(text)}, 0});
+  for (const auto& [cls, language] : std::vector(classes(g)))
+    if (minus(language, excluded) != LexicalPool::kNothing)
+      choices.push_back({{true, cls}, language});
   for (const auto& [a, positive] : literals) {
-    if (op(a) == Fop::kHas && positive) {
-      choices.push_back({{false, (*this)[a].a}, 0});
-      chosen = true;
-      break;
-    }
+    if (positive || op(a) != Fop::kAllP) continue;
+    std::erase_if(choices, [&](const auto& c) { return !matches((*this)[a].a, c.first); });
+    break;
   }
-  if (!chosen) {
-    StringSet excluded = seen;
-    for (const auto& [a, positive] : literals)
-      if (op(a) == Fop::kHas && !positive)
-        excluded = pool_.sets().add(excluded, pool_.text_code_points((*this)[a].a));
-    const StringSet all_names = names(g).names;
-    for (const auto& text : pool_.sets().members(pool_.sets().subtract(all_names, excluded)))
-      choices.push_back({{false, pool_.text(text)}, 0});
-    for (const auto& [cls, language] : std::vector(classes(g)))
-      if (minus(language, seen) != LexicalPool::kNothing)
-        choices.push_back({{true, cls}, language});
-    for (const auto& [a, positive] : literals) {
-      if (positive || op(a) != Fop::kAllP) continue;
-      std::erase_if(choices, [&](const auto& c) { return !matches((*this)[a].a, c.first); });
-      break;
-    }
-  }
-  for (const auto& [key, language] : choices) {
+  return choices;
+}
+
+bool JsonTheory::search_object(Formula g, const Literals& literals, StringSet seen) {
+  for (const auto& [key, language] : next_keys(g, literals, seen)) {
     const Formula p = after_key(g, key);
     if (p == kFalse) continue;
     const StringSet now = key.is_class
@@ -465,29 +502,35 @@ LexId JsonTheory::keys(Formula f, StringSet seen) {
   return pool_.live(r) ? r : LexicalPool::kNothing;
 }
 
+// Whether some value of the member leaves an object that can be completed: the goal of that member
+// is satisfiable, without computing the goal.
+bool JsonTheory::key_possible(Formula parent, StringSet now) {
+  if (parent == kFalse) return false;
+  return outcomes(parent, {}, kTrue, [&](Formula q, Formula) { return object_open(q, now); });
+}
+
 LexId JsonTheory::keys_uncached(Formula f, StringSet all_names, StringSet seen) {
   std::vector<std::vector<uint32_t>> named;
+  const std::vector<Way> ways = easy_ways(f, seen);
   for (auto& text : pool_.sets().members(pool_.sets().subtract(all_names, seen))) {
+    const StringSet now = pool_.sets().add(seen, text);
     const KeyClass key{false, pool_.text(text)};
-    if (after_key(f, key) == kFalse) continue;
-    if (satisfiable(member(f, 0, key, pool_.sets().add(seen, text)).goal)) named.push_back(std::move(text));
+    const bool easy = std::any_of(ways.begin(), ways.end(), [&](const Way& w) {
+      return fits(w, key) && !pool_.sets().contains(w.avoid, text);
+    });
+    if (easy || key_possible(after_key(f, {false, pool_.text(text)}), now))
+      named.push_back(std::move(text));
   }
   std::vector<LexId> parts{pool_.strings(pool_.sets().from(std::move(named)))};
   LexId all_others = pool_.negate(pool_.strings(all_names));
   bool every = true;
   std::vector<LexId> others;
   for (const auto& [cls, language] : std::vector(classes(f))) {
-    const KeyClass key{true, cls};
-    const Formula p = after_key(f, key);
-    bool ok = p != kFalse && minus(language, seen) != LexicalPool::kNothing;
-    if (ok) {
-      const StringSet now = use_class(language, seen);
-      const StringSet relevant =
-          names(p).matchers.empty() ? pool_.sets().intersect(now, names(p).names) : now;
-      ok = satisfiable(
-          child(p, 0, pack(1, relevant), [&](Formula q) { return object_open(q, now); }).goal);
-    }
-    if (ok) others.push_back(language);
+    const bool easy = std::any_of(ways.begin(), ways.end(),
+                                  [&](const Way& w) { return fits(w, {true, cls}); });
+    if (minus(language, seen) != LexicalPool::kNothing &&
+        (easy || key_possible(after_key(f, {true, cls}), use_class(language, seen))))
+      others.push_back(language);
     else every = false;
   }
   if (every && !others.empty()) parts.push_back(all_others);

@@ -66,31 +66,8 @@ bool JsonTheory::plan_object(Formula f, StringSet seen, std::vector<Step>& plan,
         const Formula g = conjunction(l);
         if (g == kFalse) return false;
         if (done(g)) return true;
-        // One unmet obligation: a required key, a rule to break, else any key at all.
-        std::vector<std::pair<KeyClass, LexId>> choices;
-        StringSet excluded = seen;
-        for (const auto& [a, positive] : l)
-          if (op(a) == Fop::kHas && !positive)
-            excluded = pool_.sets().add(excluded, pool_.text_code_points((*this)[a].a));
-        for (const auto& [a, positive] : l) {
-          if (op(a) != Fop::kHas || !positive) continue;
-          choices.push_back({{false, (*this)[a].a}, 0});
-          break;
-        }
-        if (choices.empty()) {
-          const StringSet all = names(g).names;
-          for (const auto& text : pool_.sets().members(pool_.sets().subtract(all, excluded)))
-            choices.push_back({{false, pool_.text(text)}, 0});
-          for (const auto& [cls, language] : std::vector(classes(g)))
-            if (minus(language, excluded) != LexicalPool::kNothing)
-              choices.push_back({{true, cls}, language});
-          for (const auto& [a, positive] : l) {
-            if (positive || op(a) != Fop::kAllP) continue;
-            std::erase_if(choices, [&](const auto& c) { return !matches((*this)[a].a, c.first); });
-            break;
-          }
-        }
-        for (const auto& [choice, language] : choices) {
+        const StringSet excluded = counts(l, seen).forbidden;
+        for (const auto& [choice, language] : next_keys(g, l, seen)) {
           TextId text = choice.id;
           if (choice.is_class) {
             std::vector<uint32_t> witness;

@@ -106,6 +106,10 @@ bool JsonTheory::array_open(Formula f, uint32_t values) {
   return top([&] { return guarded(key, [&] { return array_search(f, values); }); });
 }
 
+bool JsonTheory::violation_memo(uint32_t key, const std::function<bool()>& search) {
+  return guarded(key, search);
+}
+
 // ------------------------------------------------------------------ cubes
 
 Formula JsonTheory::conjunction(const Literals& literals) {
@@ -155,17 +159,10 @@ bool JsonTheory::cubes(std::vector<Formula> todo, Literals literals,
       todo.insert(todo.end(), parts.begin(), parts.end());
     } else if (n.op == Fop::kOr || n.op == Fop::kOne) {
       open.push_back(f);
-    } else if (n.op == Fop::kTable) {
-      todo.push_back(expand_table(f));
+    } else if (n.op == Fop::kNot && op(n.a) == Fop::kTable) {
+      open.push_back(f);
     } else if (n.op == Fop::kNot) {
-      Formula g = n.a;
-      if (op(g) == Fop::kTable) {
-        g = expand_table(g);
-        if (op(g) != Fop::kAnd) {
-          todo.push_back(negate(g));
-          continue;
-        }
-      }
+      const Formula g = n.a;
       const FormulaNode m = (*this)[g];
       if (m.op == Fop::kAnd) {
         std::vector<Formula> parts = lists.copy(m.a);
@@ -187,9 +184,24 @@ bool JsonTheory::cubes(std::vector<Formula> todo, Literals literals,
   if (open.empty()) return (!check || check(literals)) && visit(literals);
   // Simplify the disjunctions under the literals.
   Memo memo;
+  std::vector<TextId> absent;
+  for (const auto& [a, positive] : literals)
+    if (!positive && op(a) == Fop::kHas) absent.push_back((*this)[a].a);
+  std::vector<Formula> tables;
+  for (const auto& [a, positive] : literals)
+    if (positive && op(a) == Fop::kTable) tables.push_back(a);
   const auto leaf = [&](Formula a) -> Formula {
     const auto it = literals.find(a);
-    return it == literals.end() ? a : it->second ? kTrue : kFalse;
+    if (it != literals.end()) return it->second ? kTrue : kFalse;
+    if (op(a) == Fop::kAllP) {
+      // A rule for one name that a table has as well.
+      for (const Formula t : tables)
+        if (table_implies(t, a)) return kTrue;
+    }
+    if (op(a) == Fop::kTable)
+      for (const TextId key : absent)
+        if (table_requires(a, key)) return kFalse;
+    return a;
   };
   std::vector<Formula> rest;
   bool again = false;
@@ -198,8 +210,9 @@ bool JsonTheory::cubes(std::vector<Formula> todo, Literals literals,
     if (s == kFalse) return false;
     if (s == kTrue) continue;
     const FormulaNode n = (*this)[s];
-    const bool disjunction = n.op == Fop::kOr || n.op == Fop::kOne ||
-                             (n.op == Fop::kNot && op(n.a) == Fop::kOne);
+    const bool disjunction =
+        n.op == Fop::kOr || n.op == Fop::kOne ||
+        (n.op == Fop::kNot && (op(n.a) == Fop::kOne || op(n.a) == Fop::kTable));
     if (!disjunction) again = true;
     rest.push_back(s);
   }
@@ -207,7 +220,8 @@ bool JsonTheory::cubes(std::vector<Formula> todo, Literals literals,
   if (check && !check(literals)) return false;
   if (rest.empty()) return visit(literals);
   const auto width = [&](Formula o) {
-    return op(o) == Fop::kNot ? size_t{99} : lists.get((*this)[o].a).size();
+    if (op(o) == Fop::kNot) return op((*this)[o].a) == Fop::kTable ? size_t{2} : size_t{99};
+    return lists.get((*this)[o].a).size();
   };
   std::stable_sort(rest.begin(), rest.end(),
                    [&](Formula x, Formula y) { return width(x) < width(y); });
@@ -229,6 +243,17 @@ bool JsonTheory::cubes(std::vector<Formula> todo, Literals literals,
     for (const Formula d : parts)
       if (branch({d})) return true;
     return false;
+  }
+  if (n.op == Fop::kNot && op(n.a) == Fop::kTable) {
+    // A table most often fails because a name that it requires stays away; only where that does not
+    // work are its other rules looked at.
+    const FormulaNode m = (*this)[n.a];
+    const ObjectTable& t = table(m.a);
+    for (size_t i = 0; i < t.names.size(); ++i)
+      if (t.required[i] && !bit(m.b, uint32_t(i)) &&
+          branch({negate(atom(Fop::kHas, t.names[i]))}))
+        return true;
+    return branch({negate(expand_table(n.a))});
   }
   const std::vector<Formula> parts = lists.copy(n.op == Fop::kOne ? n.a : (*this)[n.a].a);
   std::vector<Formula> none;

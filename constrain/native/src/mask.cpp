@@ -11,8 +11,6 @@ constexpr uint32_t kTableTokens = 32;
 // Up to this many children are stepped into without asking which of them are live.
 constexpr uint32_t kFewChildren = 3;
 
-bool has(const ByteSet& set, uint8_t byte) { return set[byte >> 6] >> (byte & 63) & 1u; }
-
 class Trial {
  public:
   explicit Trial(Machine& machine) : machine_(machine) { machine_.begin_trial(); }
@@ -76,7 +74,7 @@ void MaskFiller::walk(Machine& machine, const Config& config, uint32_t top, Belo
     }
     const uint32_t n = frame.next++;
     const TrieNode& node = trie_.node(n);
-    if (frame.filtered && !has(frame.live, node.byte)) continue;
+    if (frame.filtered && !has_byte(frame.live, node.byte)) continue;
     Below next_below = frame.below;
     Config& next = configs_[depth + 1];
     next = configs_[depth];
@@ -146,7 +144,7 @@ void MaskFiller::walk_remainders(Machine& machine, const Config& config,
     }
     const uint32_t n = frame.next++;
     const TrieNode& node = trie.nodes[n];
-    if (frame.filtered && !has(frame.live, node.byte)) continue;
+    if (frame.filtered && !has_byte(frame.live, node.byte)) continue;
     if (!remainders.any_below(n)) continue;
     Config& next = remainder_configs_[depth + 1];
     next = remainder_configs_[depth];

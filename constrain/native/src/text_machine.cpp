@@ -1,6 +1,7 @@
 #include "constrain/text_machine.hpp"
 
 #include "constrain/errors.hpp"
+#include "constrain/grammar_machine.hpp"
 #include "constrain/json_machine.hpp"
 #include "constrain/machines.hpp"
 
@@ -42,6 +43,19 @@ LexicalView TextMachine::lexical(const Config& c) {
   return v;
 }
 
+bool TextMachine::live_bytes(const Config& c, ByteSet& out) {
+  return pool_.without_sets(c.w[0]) == LexicalPool::kNothing && exceptional_bytes(c, out);
+}
+
+bool TextMachine::exceptional_bytes(const Config& c, ByteSet& out) {
+  if (c.w[1] != LexicalPool::kRaw) return false;
+  out = {};
+  for (const auto& [code_point, rest] : pool_.sets().children(pool_.union_of_sets(c.w[0]))) {
+    add_first_byte(out, code_point);
+  }
+  return true;
+}
+
 std::string TextMachine::describe(const Config& c) {
   return accepts(c) ? "more of the text or its end" : "more of the text, which may not end here";
 }
@@ -69,6 +83,7 @@ bool TextMachine::complete(const Config& start, std::string& out, size_t limit) 
 }
 
 std::unique_ptr<Machine> make_machine(std::shared_ptr<const Program> program, LexicalPool& pool) {
+  if (program->grammar) return std::make_unique<GrammarMachine>(std::move(program));
   if (program->text) return std::make_unique<TextMachine>(std::move(program), pool);
   return std::make_unique<JsonMachine>(std::move(program), pool);
 }

@@ -47,7 +47,7 @@ Trie::Trie(std::span<const std::string_view> tokens) : texts_(tokens) {
     uint32_t at = ranges_[n].begin;
     const uint32_t end = ranges_[n].end;
     while (at < end && tokens[order_[at]].size() == depth) ++at;
-    nodes_[n].has_tokens = at != ranges_[n].begin;
+    nodes_[n].has_tokens = static_cast<uint8_t>(std::min<uint32_t>(at - ranges_[n].begin, 255));
     const auto first = static_cast<uint32_t>(nodes_.size());
     nodes_[n].first_child = first;
     while (at < end) {

@@ -3,8 +3,8 @@
 // A question is a conjunction of clauses; a clause is a disjunction of literals; a literal is a
 // node number n ("the value satisfies node n") or ~n ("it does not").
 //
-// "No" is proved.  "Yes" is exact where the step budgets of the search were not spent; kUnknown says
-// that they were.  Not thread-safe.
+// "No" is proved.  "Yes" is the answer of a search whose step budgets were not spent; where they
+// were, there is no answer.  Not thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,8 @@
 // characters of tokens are decoded here, once for all languages that share the classes; a token
 // that ends in the middle of a character is kept by the classes that the character may still get.
 //
-// Cost: visiting a vocabulary node once, at expansion; 4 bytes for each, and about 8 for a token.
+// Cost: visiting a vocabulary node once, at expansion (some nanoseconds); 8 bytes for each node with
+// children and 4 for each token.
 #pragma once
 
 #include <cstdint>
@@ -29,10 +30,10 @@ class ClassTrie {
     uint32_t char_class = 0;
     uint32_t node = 0;
   };
-  // Some tokens, as words or, where there are many, as a whole row.
+  // Some tokens, as a list or, where there are many, as a whole row.
   struct Tokens {
-    uint32_t begin = 0;   // into words or rows
-    uint32_t count = 0;   // words
+    uint32_t begin = 0;   // into tokens or rows
+    uint32_t count = 0;   // of tokens
     bool dense = false;
   };
   // Tokens that end in a character that may still get any of these classes.
@@ -70,16 +71,24 @@ class ClassTrie {
   size_t counted = 0;   // bytes, as the owner has counted them
 
  private:
-  struct Hit {
-    uint32_t char_class, node;
+  // The children of a vocabulary node.
+  struct Head {
+    uint32_t first, count;
   };
   struct Step {
     uint32_t next, end, decoder;
   };
-  void read(uint32_t head);
+  // What was read of one class.
+  struct Found {
+    std::vector<Head> heads;
+    std::vector<uint32_t> tokens;
+  };
+  void read(const Head& head);
   uint32_t class_of(uint32_t code_point) const;
   uint32_t partial_of(uint32_t decoder);
-  Tokens pack(std::vector<uint32_t>& tokens);
+  Found& found(uint32_t char_class);
+  void hit(uint32_t char_class, uint32_t node);
+  Tokens keep(const std::vector<uint32_t>& tokens);
 
   const Trie& trie_;
   const CharacterStepper& stepper_;
@@ -88,21 +97,21 @@ class ClassTrie {
   size_t row_words_;
   uint32_t ascii_[128];     // class, or kSpecial
   std::vector<Node> nodes_;
-  std::vector<uint32_t> heads_;
+  std::vector<Head> heads_;
+  std::vector<uint32_t> tokens_;
+  std::vector<uint32_t> rows_;
   std::vector<Edge> edges_;
   std::vector<Partial> partials_;
-  std::vector<WordBits> words_;
-  std::vector<uint32_t> rows_;
   std::vector<std::vector<uint32_t>> class_sets_;
   std::map<std::vector<uint32_t>, uint32_t> class_set_index_;
   std::map<uint32_t, uint32_t> set_of_decoder_;
-  // Scratch of expand.
+  // Scratch of expand; empty between calls.
   std::vector<Step> steps_;
-  std::vector<Hit> hits_;
-  std::vector<uint32_t> inside_, ended_;
-  std::map<uint32_t, std::vector<uint32_t>> partial_tokens_;   // by class set
-  std::vector<uint32_t> counts_, seen_;
-  std::vector<uint32_t> row_;
+  std::vector<Found> found_;          // by class
+  std::vector<uint32_t> seen_;        // classes found
+  std::vector<uint32_t> ended_;
+  std::vector<std::vector<uint32_t>> partial_tokens_;   // by class set
+  std::vector<uint32_t> partial_seen_;
 };
 
 }  // namespace constrain

@@ -33,6 +33,8 @@ class JsonMachine final : public Machine {
   void begin_trial() override;
   void end_trial() override;
   bool unsure(const Config& config) const override;
+  bool live_bytes(const Config& config, ByteSet& out) override;
+  bool exceptional_bytes(const Config& config, ByteSet& out) override;
   size_t bytes() const override;
   std::string describe(const Config& config) override;
   bool complete(const Config& config, std::string& out, size_t limit) override;
@@ -111,6 +113,8 @@ class JsonMachine final : public Machine {
   LexId general_keys(const StackNode& n);
   bool name_begins(const ObjectTable& t, uint32_t trie_node, uint32_t decoder) const;
   LexicalView base_view(LexId goal, uint32_t tracked, uint32_t decoder);
+  void add_members(StringSet members, ByteSet& out) const;
+  void add_names(const ObjectTable& t, uint32_t trie_node, ByteSet& out) const;
 
   bool finish(Config& c, std::string& out, size_t limit);
   bool feed_value(Config& c, std::string& out);

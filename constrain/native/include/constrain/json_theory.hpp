@@ -105,6 +105,8 @@ class JsonTheory final : public Formulas {
   bool satisfiable(Formula f);
   // Grows whenever an answer is "yes" because a budget was spent.
   size_t unproved() const { return unproved_count_; }
+  // Steps of one question from now on.
+  void set_max_steps(size_t steps) { max_ticks_ = steps; }
   bool object_open(Formula f, StringSet seen);
   bool array_open(Formula f, uint32_t values);
 
@@ -196,9 +198,16 @@ class JsonTheory final : public Formulas {
   // A table as a conjunction of plain atoms about what is still to come.
   Formula expand_table(Formula f);
   bool table_search(Formula f, StringSet seen);
+  // Name is required by the table and was not seen.
+  bool table_requires(Formula f, TextId key);
+  // What a positive kAllP or kTable literal asks of the value of this key.
+  Formula asked_of(Formula literal, KeyClass key);
+  bool table_implies(Formula f, Formula rule);
+  // Keys that positive literals still require.
+  std::vector<TextId> required_by(const Literals& literals);
 
   void tick() {
-    if (++ticks_ > kTicks) throw Spent{};
+    if (++ticks_ > max_ticks_) throw Spent{};
   }
   template <class Fn>
   bool guarded(uint64_t key, Fn fn);
@@ -224,12 +233,36 @@ class JsonTheory final : public Formulas {
   const Names& names(Formula f);
   bool matches(LexId keys, KeyClass key);
   const std::vector<std::pair<uint32_t, LexId>>& classes(Formula f);  // (class id, its language)
+  std::vector<std::pair<uint32_t, LexId>> classes(const Names& n);
+  struct Counts {
+    uint64_t least = 0, most = UINT64_MAX;
+    StringSet forbidden = StringSets::kEmpty;
+  };
+  Counts counts(const Literals& literals, StringSet seen);
+  std::vector<std::pair<KeyClass, LexId>> next_keys(Formula g, const Literals& literals,
+                                                    StringSet seen);
   StringSet use_class(LexId language, StringSet seen);
   LexId minus(LexId language, StringSet seen);
   bool cube_possible(const Literals& literals, StringSet seen);
+  bool violation_memo(uint32_t key, const std::function<bool()>& search);
+  bool violation_search(Formula violated, const std::vector<Formula>& positive,
+                        StringSet forbidden);
   bool violation_possible(Formula atom, const Literals& literals, StringSet forbidden);
   bool simple_object(Formula g, const Literals& literals, StringSet seen);
   bool search_object(Formula g, const Literals& literals, StringSet seen);
+  bool key_possible(Formula parent, StringSet now);
+  // A way to complete an object that needs no search: these tables come true, with the names that
+  // they still require, and every alternative stays false because a name in `avoid` stays away.
+  struct Way {
+    std::vector<Formula> tables;
+    std::vector<TextId> required;  // sorted
+    StringSet avoid = StringSets::kEmpty;
+    uint64_t room = UINT64_MAX;    // members that may still come
+  };
+  std::vector<Way> easy_ways(Formula f, StringSet seen);
+  bool find_way(Way& way, StringSet seen);
+  // A member with this key fits into the way.
+  bool fits(const Way& way, KeyClass key);
   LexId keys_uncached(Formula f, StringSet names, StringSet seen);
 
   // Depth-first enumeration of the cubes (conjunctions of literals) of a conjunction; stops when
@@ -275,7 +308,7 @@ class JsonTheory final : public Formulas {
   std::unordered_map<uint64_t, bool> sat_memo_;
   std::unordered_map<uint64_t, int> in_progress_;
   int low_ = INT32_MAX;
-  size_t ticks_ = 0, guarded_calls_ = 0;
+  size_t ticks_ = 0, guarded_calls_ = 0, max_ticks_ = kTicks;
   size_t unproved_count_ = 0;
   std::unordered_set<uint64_t> unproved_;  // remembered answers that count as such
   int depth_ = 0;
@@ -288,7 +321,6 @@ class JsonTheory final : public Formulas {
   std::unordered_map<uint32_t, Child> child_memo_;
   std::unordered_map<uint64_t, LexId> keys_memo_;
   std::unordered_map<Formula, std::optional<std::vector<ValueId>>> domain_memo_;
-  std::unordered_set<uint32_t> violation_memo_;
   FlatMap holds_memo_;
   Formula free_ = 0;  // "equals an earlier item", for items whose values are not known
 

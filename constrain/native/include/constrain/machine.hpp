@@ -11,10 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "constrain/byte_set.hpp"
+
 namespace constrain {
 
 using StateId = uint32_t;
-using ByteSet = std::array<uint64_t, 4>;   // bit b % 64 of word b / 64: byte b is in the set
 inline constexpr StateId kNoState = 0xFFFFFFFFu;
 
 // Words of a configuration; their meaning belongs to the machine.  Two configs are the same state

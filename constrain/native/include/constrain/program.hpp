@@ -22,6 +22,7 @@ enum class Whitespace : uint8_t { kBounded, kAny, kCompact };
 
 struct Program {
   bool text = false;                      // kind "text" (Regex, Choice) rather than "json"
+  bool grammar = false;                   // kind "grammar": args is the table, nothing else is used
   std::vector<int32_t> nodes;             // 3 per node: op, a, b
   std::vector<int32_t> args;
   std::vector<int32_t> refs;              // node of each REF

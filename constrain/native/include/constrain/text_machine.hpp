@@ -17,6 +17,8 @@ class TextMachine final : public Machine {
   bool step(Config& config, uint8_t byte) override;
   bool accepts(const Config& config) override;
   LexicalView lexical(const Config& config) override;
+  bool live_bytes(const Config& config, ByteSet& out) override;
+  bool exceptional_bytes(const Config& config, ByteSet& out) override;
   bool leave(Config&, uint32_t) override { return false; }  // raw text has no closing byte
   size_t bytes() const override { return sizeof(*this); }
   std::string describe(const Config& config) override;

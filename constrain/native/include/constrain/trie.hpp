@@ -22,7 +22,7 @@ struct TrieNode {
   uint32_t first_child = 0;
   uint16_t child_count = 0;   // 0..256
   uint8_t byte = 0;           // on the edge that leads here
-  uint8_t has_tokens = 0;     // some token ends here
+  uint8_t has_tokens = 0;     // how many tokens end here; 255: that or more
 };
 static_assert(sizeof(TrieNode) == 8);
 
@@ -39,9 +39,12 @@ class Trie {
   // Token ids that end at node n, and those that end at or below it.
   std::span<const uint32_t> own_tokens(uint32_t n) const {
     const uint32_t begin = ranges_[n].begin;
-    const uint32_t end =
-        nodes_[n].child_count ? ranges_[nodes_[n].first_child].begin : ranges_[n].end;
-    return {order_.data() + begin, end - begin};
+    uint32_t count = nodes_[n].has_tokens;
+    if (count == 255) {
+      count =
+          (nodes_[n].child_count ? ranges_[nodes_[n].first_child].begin : ranges_[n].end) - begin;
+    }
+    return {order_.data() + begin, count};
   }
   std::span<const uint32_t> subtree_tokens(uint32_t n) const {
     return {order_.data() + ranges_[n].begin, ranges_[n].end - ranges_[n].begin};
@@ -54,6 +57,16 @@ class Trie {
   uint32_t child(uint32_t n, uint8_t byte) const;
   // Node of this text, or 0 when no token continues or equals it (0 for the empty text too).
   uint32_t find(std::string_view text) const;
+
+  // Node n and its tokens will be wanted soon.
+  void prefetch(uint32_t n) const {
+#if defined(__GNUC__)
+    __builtin_prefetch(nodes_.data() + n);
+    __builtin_prefetch(ranges_.data() + n);
+#else
+    (void)n;
+#endif
+  }
 
   size_t bytes() const;
 

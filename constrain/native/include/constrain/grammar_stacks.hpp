@@ -1,0 +1,84 @@
+// Sets of stacks, interned: equal sets have equal ids, as long as the budget of unions lasts.
+//
+// A set of stacks is a list of entries (return state, set of the stacks below), in order, with one
+// entry per return state; the stack without any frame is the entry (kBottom, kBottom).  Uniting two
+// sets unites what is below equal return states, down to the bottom.  That recursion (iterative
+// here) is exponential in the worst case, so it has a budget per step; over it a set may have
+// several entries with one return state, which denotes the same stacks but is not canonical: ids
+// recur less often, and nothing else changes.
+//
+// The arena only grows, except that everything made since `begin_trial` is forgotten at
+// `end_trial`.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace constrain {
+
+class GrammarStacks {
+ public:
+  using StackId = uint32_t;
+  static constexpr uint32_t kBottom = 0xFFFFFFFFu;
+  static constexpr StackId kOnlyBottom = 0;
+
+  struct Entry {
+    uint32_t back;     // return state
+    StackId below;
+    bool operator==(const Entry&) const = default;
+    auto operator<=>(const Entry&) const = default;
+  };
+
+  GrammarStacks();
+
+  std::span<const Entry> entries(StackId id) const {
+    return {entries_.data() + nodes_[id].begin, nodes_[id].count};
+  }
+  StackId push(uint32_t back, StackId below) {
+    const Entry entry{back, below};
+    return intern({&entry, 1});
+  }
+  StackId unite(StackId a, StackId b);
+  // How many pairs the unions until the next call may look at in depth.
+  void set_budget(uint32_t pairs) { budget_ = pairs; }
+
+  void begin_trial();
+  void end_trial();
+  size_t bytes() const;
+
+ private:
+  struct Node {
+    uint32_t begin, count, hash;
+  };
+  struct Frame {
+    uint32_t merged;        // where the merged entries begin in merged_
+    uint32_t end;
+    uint32_t at;            // the next entry of them
+    uint32_t out;           // where the result begins in out_
+  };
+  struct Memo {
+    StackId a = 0, b = 0, result = 0;
+  };
+
+  StackId intern(std::span<const Entry> entries);
+  StackId lookup(std::span<const Entry> entries, uint32_t hash);
+  void open(StackId a, StackId b);
+  void rehash(size_t slots);
+  Memo& memo(StackId a, StackId b) {
+    return memo_[(a * 0x9E3779B1u ^ b * 0x85EBCA77u) >> 22];
+  }
+
+  std::vector<Entry> entries_;
+  std::vector<Node> nodes_;
+  std::vector<uint32_t> slots_;           // id + 1
+  std::vector<Memo> memo_;
+  std::vector<Frame> frames_;
+  std::vector<std::pair<StackId, StackId>> pairs_;   // what each frame unites
+  std::vector<Entry> merged_, out_;
+  uint32_t budget_ = 0;
+  bool trial_ = false, memo_used_ = false;
+  size_t trial_nodes_ = 0, trial_entries_ = 0, trial_slots_ = 0;
+};
+
+}  // namespace constrain

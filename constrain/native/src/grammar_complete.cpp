@@ -1,0 +1,226 @@
+// Completions and descriptions of a grammar machine's configurations.
+#include <algorithm>
+#include <bitset>
+#include <unordered_set>
+
+#include "constrain/grammar_machine.hpp"
+
+namespace constrain {
+namespace {
+
+constexpr uint32_t kNone = GrammarTables::kNone;
+constexpr uint32_t kFar = GrammarTables::kFar;
+constexpr size_t kSearchBudget = 20'000;      // configurations
+
+uint32_t sum(uint32_t a, uint32_t b) { return std::min(kFar, a + b); }
+
+std::string show(unsigned byte) {
+  static const char* const digits = "0123456789ABCDEF";
+  switch (byte) {
+    case '\n': return "a line feed";
+    case '\t': return "a tab";
+    case '\r': return "a carriage return";
+    case ' ': return "a space";
+    default: break;
+  }
+  if (byte > 32 && byte < 127) return std::string("'") + char(byte) + "'";
+  if (byte >= 128) return "a character beyond ASCII";
+  return std::string("byte 0x") + digits[byte >> 4] + digits[byte & 15];
+}
+
+}  // namespace
+
+std::string GrammarMachine::describe(const Config& config) {
+  std::bitset<256> next;
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    Config trial = config;
+    next[byte] = step(trial, uint8_t(byte));
+  }
+  std::vector<std::string> parts;
+  bool beyond = false;
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    if (!next[byte]) continue;
+    if (byte >= 128) {
+      beyond = true;
+      continue;
+    }
+    unsigned last = byte;
+    while (last + 1 < 127 && byte > 32 && next[last + 1]) ++last;
+    if (last >= byte + 2) {
+      parts.push_back(show(byte) + " to " + show(last));
+    } else {
+      last = byte;
+      parts.push_back(show(byte));
+    }
+    byte = last;
+  }
+  if (beyond) parts.push_back(next.count() > 128 && next['a'] ? "any other character" : show(128));
+  if (accepts(config)) parts.push_back("the end");
+  if (parts.empty()) return "nothing";
+  std::string text;
+  constexpr size_t kMost = 12;
+  for (size_t i = 0; i < parts.size() && i < kMost; ++i) {
+    if (i > 0) text += i + 1 == parts.size() ? " or " : ", ";
+    text += parts[i];
+  }
+  if (parts.size() > kMost) text += ", ...";
+  return text;
+}
+
+// The least number of bytes that empty a stack.  Memoised by id in order of depth: what is below is
+// older, except where sets were united later, so the walk keeps its own list of what is open.
+uint32_t GrammarMachine::stack_distance(StackId wanted, Distances& known) {
+  std::vector<StackId> open{wanted};
+  while (!open.empty()) {
+    const StackId id = open.back();
+    if (known.contains(id)) {
+      open.pop_back();
+      continue;
+    }
+    uint32_t best = kFar;
+    bool ready = true;
+    for (const auto& entry : stacks_.entries(id)) {
+      if (entry.back == GrammarStacks::kBottom) {
+        best = 0;
+        continue;
+      }
+      const auto below = known.find(entry.below);
+      if (below == known.end()) {
+        open.push_back(entry.below);
+        ready = false;
+      } else {
+        best = std::min(best, sum(tables_.distance(entry.back), below->second));
+      }
+    }
+    if (!ready) continue;
+    known.emplace(id, best);
+    open.pop_back();
+  }
+  return known.at(wanted);
+}
+
+// Follows the cheapest item out, without looking at obligations.
+bool GrammarMachine::walk_out(const Config& config, std::string& out, size_t limit) {
+  const std::span<const Item> all = items(config);
+  Distances known{{GrammarStacks::kOnlyBottom, 0}};
+  uint32_t best = kFar;
+  Item item{0, 0};
+  for (const Item& candidate : all) {
+    const uint32_t cost =
+        sum(tables_.distance(state_of(candidate.key)), stack_distance(candidate.stacks, known));
+    if (cost < best) {
+      best = cost;
+      item = candidate;
+    }
+  }
+  if (best >= kFar || best > limit) return false;
+  uint32_t state = state_of(item.key);
+  StackId below = item.stacks;                 // below all frames of `frames`
+  std::vector<uint32_t> frames;                // return states of the calls made here
+  std::string text;
+  while (true) {
+    const uint32_t left = tables_.distance(state);
+    if (left == 0 && tables_.is_final(state)) {
+      if (!frames.empty()) {
+        state = frames.back();
+        frames.pop_back();
+        continue;
+      }
+      uint32_t cheapest = kFar, back = kNone;
+      StackId under = 0;
+      for (const auto& entry : stacks_.entries(below)) {
+        if (entry.back == GrammarStacks::kBottom) {
+          cheapest = 0;
+          back = kNone;
+          break;
+        }
+        const uint32_t cost = sum(tables_.distance(entry.back), stack_distance(entry.below, known));
+        if (cost < cheapest) {
+          cheapest = cost;
+          back = entry.back;
+          under = entry.below;
+        }
+      }
+      if (cheapest >= kFar) return false;
+      if (back == kNone) break;
+      state = back;
+      below = under;
+      continue;
+    }
+    bool moved = false;
+    for (const auto& range : tables_.ranges(state)) {
+      if (sum(tables_.distance(range.target), 1) != left) continue;
+      text += char(range.first);
+      state = range.target;
+      moved = true;
+      break;
+    }
+    if (!moved) {
+      for (const auto& call : tables_.calls(state)) {
+        if (sum(tables_.distance(call.callee), tables_.distance(call.back)) != left) continue;
+        frames.push_back(call.back);
+        state = call.callee;
+        moved = true;
+        break;
+      }
+    }
+    if (!moved) {
+      for (const auto& mark : tables_.marks(state)) {
+        if (tables_.distance(mark.target) != left) continue;
+        state = mark.target;
+        moved = true;
+        break;
+      }
+    }
+    if (!moved || text.size() > limit) return false;
+  }
+  Config check = config;
+  for (const char c : text) {
+    if (!step(check, uint8_t(c))) return false;
+  }
+  if (!accepts(check)) return false;
+  out += text;
+  return true;
+}
+
+// Breadth first over configurations: for what obligations stand in the way of.
+bool GrammarMachine::search_out(const Config& config, std::string& out, size_t limit) {
+  struct Node {
+    Config config;
+    uint32_t parent;
+    uint8_t byte;
+  };
+  std::vector<Node> nodes{{config, 0, 0}};
+  struct Hash {
+    size_t operator()(const Config& c) const {
+      size_t h = 0;
+      for (const uint32_t w : c.w) h = h * 0x9E3779B97F4A7C15ull + w + (h >> 31);
+      return h;
+    }
+  };
+  std::unordered_set<Config, Hash> seen{config};
+  for (uint32_t i = 0; i < nodes.size(); ++i) {
+    if (accepts(nodes[i].config)) {
+      std::string text;
+      for (uint32_t at = i; at != 0; at = nodes[at].parent) text += char(nodes[at].byte);
+      if (text.size() > limit) return false;
+      std::ranges::reverse(text);
+      out += text;
+      return true;
+    }
+    if (nodes.size() > kSearchBudget) return false;
+    for (unsigned byte = 0; byte < 256; ++byte) {
+      Config next = nodes[i].config;
+      if (!step(next, uint8_t(byte)) || !seen.insert(next).second) continue;
+      nodes.push_back({next, i, uint8_t(byte)});
+    }
+  }
+  return false;
+}
+
+bool GrammarMachine::complete(const Config& config, std::string& out, size_t limit) {
+  if (accepts(config)) return true;
+  return walk_out(config, out, limit) || search_out(config, out, limit);
+}
+
+}  // namespace constrain

@@ -1,0 +1,352 @@
+#include "constrain/grammar_machine.hpp"
+
+#include <algorithm>
+
+#include "constrain/errors.hpp"
+
+namespace constrain {
+namespace {
+
+constexpr uint32_t kNone = GrammarTables::kNone;
+constexpr uint32_t kUnionBudget = 1000;     // pairs of stack sets that one step may unite in depth
+constexpr size_t kResolveBudget = 200;      // items looked at to see an obligation met
+
+uint32_t hash_items(const uint32_t* words, size_t count) {
+  uint64_t h = 0x2545F4914F6CDD1Dull + count;
+  for (size_t i = 0; i < count; ++i) {
+    h ^= words[i];
+    h *= 0xBF58476D1CE4E5B9ull;
+    h ^= h >> 29;
+  }
+  return static_cast<uint32_t>(h ^ h >> 32);
+}
+
+}  // namespace
+
+GrammarMachine::GrammarMachine(std::shared_ptr<const Program> program)
+    : program_(std::move(program)), tables_(program_->args), states_(tables_.states()) {
+  position_.resize(states_);
+  stamp_.resize(states_);
+  conjunctions_.push_back({});
+  list_slots_.resize(256);
+}
+
+// -- keys ---------------------------------------------------------------------------------------
+
+uint32_t GrammarMachine::key_of(uint32_t state, uint32_t obligation) {
+  if (obligation == 0) return state;
+  const uint64_t both = uint64_t{state} << 32 | obligation;
+  const auto [at, fresh] = pair_ids_.try_emplace(both, states_ + uint32_t(pairs_.size()));
+  if (fresh) {
+    pairs_.push_back({state, obligation});
+    position_.push_back(0);
+    stamp_.push_back(0);
+  }
+  return at->second;
+}
+
+uint32_t GrammarMachine::conjunction(const std::vector<uint32_t>& obligations) {
+  for (uint32_t id = 0; id < conjunctions_.size(); ++id) {
+    if (conjunctions_[id] == obligations) return id;
+  }
+  if (conjunctions_.size() >= 100'000) {
+    throw LimitError("the grammar's lookaheads need too many combinations", "obligations");
+  }
+  conjunctions_.push_back(obligations);
+  return uint32_t(conjunctions_.size() - 1);
+}
+
+uint32_t GrammarMachine::also(uint32_t id, uint32_t obligation) {
+  if (obligation == 0) return id;
+  const uint64_t key = uint64_t{id} << 32 | obligation;
+  if (const auto known = also_.find(key); known != also_.end()) return known->second;
+  std::vector<uint32_t> both = conjunctions_[id];
+  const auto at = std::lower_bound(both.begin(), both.end(), obligation);
+  if (at == both.end() || *at != obligation) both.insert(at, obligation);
+  return also_[key] = conjunction(both);
+}
+
+uint32_t GrammarMachine::reduce(uint32_t id, uint8_t byte) {
+  if (id == 0) return 0;
+  std::vector<uint32_t> left;
+  for (const uint32_t obligation : conjunctions_[id]) {
+    const uint32_t next = tables_.reduce(obligation, byte);
+    if (next == kNone) return kNone;
+    if (next != 0) left.push_back(next);
+  }
+  std::sort(left.begin(), left.end());
+  left.erase(std::unique(left.begin(), left.end()), left.end());
+  return conjunction(left);
+}
+
+bool GrammarMachine::ends(uint32_t id) const {
+  return std::ranges::all_of(conjunctions_[id], [&](uint32_t o) { return tables_.ends(o); });
+}
+
+// -- sets of items --------------------------------------------------------------------------------
+
+void GrammarMachine::begin_set() {
+  items_.clear();
+  todo_.clear();
+  queued_.clear();
+  pending_.clear();
+  accepts_ = false;
+  if (++now_ == 0) {
+    std::ranges::fill(stamp_, 0u);
+    now_ = 1;
+  }
+}
+
+void GrammarMachine::add(uint32_t key, StackId stacks) {
+  if (stamp_[key] != now_) {
+    stamp_[key] = now_;
+    position_[key] = uint32_t(items_.size());
+    queued_.push_back(1);
+    todo_.push_back(position_[key]);
+    items_.push_back({key, stacks});
+    return;
+  }
+  const uint32_t at = position_[key];
+  const StackId both = stacks_.unite(items_[at].stacks, stacks);
+  if (both == items_[at].stacks) return;
+  items_[at].stacks = both;
+  if (queued_[at]) return;
+  queued_[at] = 1;
+  todo_.push_back(at);
+}
+
+void GrammarMachine::read(std::span<const Item> from, uint8_t byte) {
+  for (const Item& item : from) {
+    const uint32_t target = tables_.next(state_of(item.key), byte);
+    if (target == kNone) continue;
+    const uint32_t obligation = reduce(obligation_of(item.key), byte);
+    if (obligation == kNone) continue;
+    add(key_of(target, obligation), item.stacks);
+  }
+}
+
+void GrammarMachine::close() {
+  // First what ends: returns lead to states that may end as well.
+  while (!todo_.empty()) {
+    const uint32_t at = todo_.back();
+    todo_.pop_back();
+    queued_[at] = 0;
+    const Item item = items_[at];
+    const uint32_t state = state_of(item.key), obligation = obligation_of(item.key);
+    if (tables_.is_final(state)) {
+      const size_t count = stacks_.entries(item.stacks).size();
+      for (size_t i = 0; i < count; ++i) {
+        const GrammarStacks::Entry entry = stacks_.entries(item.stacks)[i];   // add() moves them
+        if (entry.back == GrammarStacks::kBottom) {
+          accepts_ = accepts_ || ends(obligation);
+        } else {
+          add(key_of(entry.back, obligation), entry.below);
+        }
+      }
+    }
+    for (const auto& mark : tables_.marks(state)) {
+      add(key_of(mark.target, also(obligation, mark.obligation)), item.stacks);
+    }
+  }
+  call_out();
+}
+
+// Calls in order of ranks: when a net is entered, all that enter it at this place are known.
+void GrammarMachine::call_out() {
+  const auto later = [](const Pending& a, const Pending& b) { return a.rank > b.rank; };
+  const auto collect = [&](const Item& item) {
+    const uint32_t obligation = obligation_of(item.key);
+    for (const auto& call : tables_.calls(state_of(item.key))) {
+      pending_.push_back({call.rank, call.callee, call.back, obligation, item.stacks});
+      std::push_heap(pending_.begin(), pending_.end(), later);
+    }
+  };
+  for (const Item& item : items_) collect(item);
+  while (!pending_.empty()) {
+    const uint32_t rank = pending_.front().rank;
+    const size_t before = items_.size();
+    while (!pending_.empty() && pending_.front().rank == rank) {
+      std::pop_heap(pending_.begin(), pending_.end(), later);
+      const Pending call = pending_.back();
+      pending_.pop_back();
+      // Coming back to a pure state would only mean to come back once more.
+      const StackId stacks =
+          tables_.is_pure(call.back) ? call.stacks : stacks_.push(call.back, call.stacks);
+      add(key_of(call.callee, call.obligation), stacks);
+    }
+    for (size_t i = before; i < items_.size(); ++i) {
+      const Item item = items_[i];
+      collect(item);
+    }
+  }
+  todo_.clear();      // a callee's start neither ends nor has marks
+}
+
+bool GrammarMachine::keep() {
+  kept_.clear();
+  bool doubtful = false;
+  for (const Item& item : items_) {
+    if (!tables_.reads(state_of(item.key))) continue;
+    doubtful = doubtful || item.key >= states_;
+    kept_.push_back(item);
+  }
+  const bool accepts = accepts_;
+  if (doubtful) {
+    std::vector<Item> sure;
+    const std::vector<Item> all = kept_;
+    for (const Item& item : all) {
+      if (item.key < states_ || resolves(item)) sure.push_back(item);
+    }
+    kept_ = std::move(sure);
+    accepts_ = accepts;
+  }
+  std::sort(kept_.begin(), kept_.end());
+  return accepts_ || !kept_.empty();
+}
+
+bool GrammarMachine::resolves(Item first) {
+  std::vector<Item> seen{first};
+  for (size_t i = 0; i < seen.size(); ++i) {
+    if (seen.size() > kResolveBudget) return true;     // in doubt it can be met
+    const Item item = seen[i];
+    const uint32_t obligation = obligation_of(item.key);
+    uint32_t last_target = kNone, last_left = kNone;
+    for (const auto& range : tables_.ranges(state_of(item.key))) {
+      for (uint32_t byte = range.first; byte <= range.last; ++byte) {
+        const uint32_t left = reduce(obligation, uint8_t(byte));
+        if (left == 0) return true;                    // every state can be completed
+        if (left == kNone || (range.target == last_target && left == last_left)) continue;
+        last_target = range.target;
+        last_left = left;
+        begin_set();
+        add(key_of(range.target, left), item.stacks);
+        close();
+        if (accepts_) return true;
+        for (const Item& next : items_) {
+          if (next.key < states_) return true;
+          if (!tables_.reads(state_of(next.key))) continue;
+          if (std::ranges::find(seen, next) == seen.end()) seen.push_back(next);
+        }
+      }
+    }
+  }
+  return false;
+}
+
+Config GrammarMachine::pack() {
+  Config config;
+  if (kept_.size() <= kInline) {
+    config.w[0] = uint32_t(kept_.size());
+    for (size_t i = 0; i < kept_.size(); ++i) {
+      config.w[1 + 2 * i] = kept_[i].key;
+      config.w[2 + 2 * i] = kept_[i].stacks;
+    }
+  } else {
+    config.w[0] = kMany;
+    config.w[1] = list_id(kept_);
+  }
+  if (accepts_) config.w[0] |= kAccepts;
+  return config;
+}
+
+std::span<const GrammarMachine::Item> GrammarMachine::items(const Config& config) const {
+  const uint32_t count = config.w[0] & ~kAccepts;
+  static_assert(sizeof(Item) == 2 * sizeof(uint32_t));
+  if (count != kMany) return {reinterpret_cast<const Item*>(&config.w[1]), count};
+  const List& list = lists_[config.w[1]];
+  return {list_items_.data() + list.begin, list.count};
+}
+
+// -- the machine ----------------------------------------------------------------------------------
+
+Config GrammarMachine::start() {
+  stacks_.set_budget(kUnionBudget);
+  begin_set();
+  add(tables_.start(), GrammarStacks::kOnlyBottom);
+  close();
+  keep();
+  return pack();
+}
+
+bool GrammarMachine::step(Config& config, uint8_t byte) {
+  if ((config.w[0] & ~kAccepts) == 1 && config.w[1] < states_) {
+    const uint32_t target = tables_.next(config.w[1], byte);
+    if (target == kNone) return false;
+    if (tables_.is_plain(target)) {
+      config.w[0] = 1;
+      config.w[1] = target;
+      return true;
+    }
+  }
+  stacks_.set_budget(kUnionBudget);
+  begin_set();
+  const std::span<const Item> from = items(config);
+  read(from, byte);
+  if (items_.empty()) return false;
+  close();
+  if (!keep()) return false;
+  config = pack();
+  return true;
+}
+
+void GrammarMachine::begin_trial() {
+  stacks_.begin_trial();
+  trial_ = true;
+  trial_lists_ = lists_.size();
+  trial_items_ = list_items_.size();
+}
+
+void GrammarMachine::end_trial() {
+  stacks_.end_trial();
+  if (!trial_) return;
+  trial_ = false;
+  if (lists_.size() == trial_lists_) return;
+  lists_.resize(trial_lists_);
+  list_items_.resize(trial_items_);
+  rehash_lists();
+}
+
+uint32_t GrammarMachine::list_id(std::span<const Item> found) {
+  const uint32_t hash = hash_items(&found[0].key, found.size() * 2);
+  const size_t mask = list_slots_.size() - 1;
+  size_t at = hash & mask;
+  while (list_slots_[at] != 0) {
+    const uint32_t id = list_slots_[at] - 1;
+    const List& list = lists_[id];
+    if (list.hash == hash &&
+        std::ranges::equal(std::span(list_items_.data() + list.begin, list.count), found)) {
+      return id;
+    }
+    at = (at + 1) & mask;
+  }
+  const auto id = uint32_t(lists_.size());
+  lists_.push_back({uint32_t(list_items_.size()), uint32_t(found.size()), hash});
+  list_items_.insert(list_items_.end(), found.begin(), found.end());
+  list_slots_[at] = id + 1;
+  if (lists_.size() * 2 > list_slots_.size()) {
+    list_slots_.resize(list_slots_.size() * 2);
+    rehash_lists();
+  }
+  return id;
+}
+
+void GrammarMachine::rehash_lists() {
+  std::ranges::fill(list_slots_, 0u);
+  const size_t mask = list_slots_.size() - 1;
+  for (size_t id = 0; id < lists_.size(); ++id) {
+    size_t at = lists_[id].hash & mask;
+    while (list_slots_[at] != 0) at = (at + 1) & mask;
+    list_slots_[at] = uint32_t(id) + 1;
+  }
+}
+
+size_t GrammarMachine::bytes() const {
+  size_t sum = sizeof(*this) + tables_.bytes() + stacks_.bytes();
+  sum += pairs_.capacity() * (sizeof(Pair) + 48) + (position_.capacity() + stamp_.capacity()) * 4;
+  for (const auto& list : conjunctions_) sum += sizeof(list) + list.capacity() * 4;
+  sum += also_.size() * 40;
+  sum += lists_.capacity() * sizeof(List) + list_items_.capacity() * sizeof(Item);
+  return sum + list_slots_.capacity() * 4;
+}
+
+}  // namespace constrain

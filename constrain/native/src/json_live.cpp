@@ -1,0 +1,81 @@
+// Which bytes may matter next, so that a mask looks at few children of a node.
+#include "constrain/json_machine.hpp"
+
+namespace constrain {
+// Next bytes of the members of a set, escapes included, and the closing quote behind one.
+void JsonMachine::add_members(StringSet members, ByteSet& out) const {
+  const auto children = pool_.sets().children(members);
+  for (const auto& [code_point, rest] : children) add_first_byte(out, code_point);
+  if (!children.empty()) add_byte(out, '\\');
+  if (pool_.sets().has_empty(members)) add_byte(out, '"');
+}
+
+void JsonMachine::add_names(const ObjectTable& t, uint32_t trie_node, ByteSet& out) const {
+  if (trie_node == kNoName) return;
+  const auto& at = t.trie[trie_node];
+  for (uint32_t k = at.first_child; k < at.first_child + at.children; ++k) {
+    add_first_byte(out, t.trie[k].code_point);
+  }
+  if (at.children != 0) add_byte(out, '\\');
+  if (at.name != kNoName) add_byte(out, '"');
+}
+
+bool JsonMachine::live_bytes(const Config& c, ByteSet& out) {
+  out = {};
+  switch (mode(c)) {
+    case Mode::kString:
+    case Mode::kGeneralKey: {
+      const uint32_t decoder = mode(c) == Mode::kString ? c.w[4] : c.w[5];
+      if (decoder != LexicalPool::kJson) return false;
+      if (pool_.without_sets(c.w[2]) != LexicalPool::kNothing) return false;
+      add_members(pool_.union_of_sets(c.w[2]), out);
+      return true;
+    }
+    case Mode::kFastKey:
+      if (c.w[5] != LexicalPool::kJson) return false;
+      if (pool_.without_sets(c.w[3]) != LexicalPool::kNothing) return false;
+      add_members(pool_.union_of_sets(c.w[3]), out);
+      add_names(theory_.table(node(c.w[1]).a), c.w[2], out);
+      return true;
+    case Mode::kLiteral: return false;
+    case Mode::kNumber: add_bytes(out, "0123456789.eE+- \n\r\t,]}"); return true;
+    default: break;
+  }
+  if (whitespace_ != Whitespace::kCompact) add_bytes(out, " \n\r\t");
+  switch (mode(c)) {
+    case Mode::kArrayStart: add_byte(out, ']'); [[fallthrough]];
+    case Mode::kValue: add_bytes(out, "\"[{-0123456789tfn"); break;
+    case Mode::kArrayNext: add_bytes(out, ",]"); break;
+    case Mode::kKeyOrEnd: add_byte(out, '}'); [[fallthrough]];
+    case Mode::kKey: add_byte(out, '"'); break;
+    case Mode::kColon: add_byte(out, ':'); break;
+    case Mode::kObjectNext: add_bytes(out, ",}"); break;
+    default: break;  // kDone
+  }
+  return true;
+}
+
+bool JsonMachine::exceptional_bytes(const Config& c, ByteSet& out) {
+  out = {};
+  LexId goal = c.w[2];
+  uint32_t tracked = c.w[3], decoder = c.w[5];
+  switch (mode(c)) {
+    case Mode::kString: decoder = c.w[4]; break;
+    case Mode::kGeneralKey: add_members(c.w[7], out); break;
+    case Mode::kFastKey:
+      goal = c.w[3];
+      tracked = c.w[4];
+      add_members(c.w[7], out);
+      add_names(theory_.table(node(c.w[1]).a), c.w[2], out);
+      break;
+    default: return false;
+  }
+  if (decoder != LexicalPool::kJson) return false;
+  add_members(pool_.union_of_sets(goal), out);
+  if (tracked != 0) {
+    for (const LexId t : pool_.list_copy(tracked)) add_members(pool_.union_of_sets(t), out);
+  }
+  return true;
+}
+
+}  // namespace constrain

@@ -64,9 +64,7 @@ class TaggedArguments:
 
     ``values`` says how values that are no strings are written: "json", "python" (``True``,
     ``{'a': 1}``) or "nested" (members of an object and items of an array as parameters again, items
-    under the key ``item``).  ``empty`` replaces everything between the call's name and its end when
-    there are no arguments, where a template writes that differently.  ``cdata``: strings may stand
-    in ``<![CDATA[...]]>``.
+    under the key ``item``).  ``cdata``: strings may stand in ``<![CDATA[...]]>``.
 
     A string ends at the first text after ``$value`` that is followed by another argument or by the
     end of the call, so that a lone closing tag inside a string does no harm.
@@ -76,7 +74,6 @@ class TaggedArguments:
     separator: str = ""
     values: str = "json"
     cdata: bool = False
-    empty: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,38 @@ bool JsonTheory::find_way(Way& way, StringSet seen) {
   return true;
 }
 
+// Looks for one member whose value can tell this way from all of the `rest` (a discriminator), and
+// requires it.
+bool JsonTheory::discriminate(Way& way, const std::vector<Way>& alternatives,
+                              const std::vector<size_t>& rest, StringSet seen) {
+  for (const Formula f : way.tables) {
+    const ObjectTable& t = table((*this)[f].a);
+    for (const TextId name : t.names) {
+      const KeyClass key{false, name};
+      std::vector<Formula> parts;
+      for (const Formula x : way.tables) parts.push_back(asked_of(x, key));
+      bool differs = true;
+      for (const size_t j : rest) {
+        std::vector<Formula> theirs;
+        for (const Formula x : alternatives[j].tables) theirs.push_back(asked_of(x, key));
+        const Formula no = negate(all_of(theirs));
+        differs &= no != kFalse;
+        parts.push_back(no);
+      }
+      if (!differs) continue;
+      const auto text = pool_.text_code_points(name);
+      if (pool_.sets().contains(seen, text) || pool_.sets().contains(way.avoid, text)) continue;
+      const auto at = std::lower_bound(way.required.begin(), way.required.end(), name);
+      const bool known = at != way.required.end() && *at == name;
+      if (!known && way.required.size() >= way.room) continue;
+      if (!satisfiable(all_of(parts))) continue;
+      if (!known) way.required.insert(at, name);
+      return true;
+    }
+  }
+  return false;
+}
+
 std::vector<JsonTheory::Way> JsonTheory::easy_ways(Formula f, StringSet seen) {
   std::vector<Way> ways;
   Way base;
@@ -86,8 +118,8 @@ std::vector<JsonTheory::Way> JsonTheory::easy_ways(Formula f, StringSet seen) {
     way.required.insert(way.required.end(), alternatives[i].required.begin(),
                         alternatives[i].required.end());
     if (!find_way(way, seen)) continue;
-    bool only = true;
-    for (size_t j = 0; only && j < alternatives.size() && op(choice) == Fop::kOne; ++j) {
+    std::vector<size_t> rest;  // alternatives that nothing keeps false so far
+    for (size_t j = 0; j < alternatives.size() && op(choice) == Fop::kOne; ++j) {
       if (j == i) continue;
       // A name that the other alternative requires and this way does not.
       TextId missing = 0;
@@ -105,10 +137,11 @@ std::vector<JsonTheory::Way> JsonTheory::easy_ways(Formula f, StringSet seen) {
         for (size_t k = 0; k < other.names.size() && !found; ++k)
           if (other.required[k] && !bit(n.b, uint32_t(k))) consider(other.names[k]);
       }
-      only = found;
       if (found) way.avoid = pool_.sets().add(way.avoid, pool_.text_code_points(missing));
+      else rest.push_back(j);
     }
-    if (only) ways.push_back(std::move(way));
+    if (rest.empty() || discriminate(way, alternatives, rest, seen))
+      ways.push_back(std::move(way));
   }
   return ways;
 }

@@ -261,6 +261,8 @@ class JsonTheory final : public Formulas {
   };
   std::vector<Way> easy_ways(Formula f, StringSet seen);
   bool find_way(Way& way, StringSet seen);
+  bool discriminate(Way& way, const std::vector<Way>& alternatives,
+                    const std::vector<size_t>& rest, StringSet seen);
   // A member with this key fits into the way.
   bool fits(const Way& way, KeyClass key);
   LexId keys_uncached(Formula f, StringSet names, StringSet seen);

@@ -129,19 +129,6 @@ def compile_or_none(schema: Any, vocabulary: TestVocabulary, **options: Any) -> 
         return None
 
 
-def is_cyclic(schema: Any, at_root: bool = True) -> bool:
-    """Whether `$ref: "#"` is reached in place, without passing a member or an item."""
-    if not isinstance(schema, dict):
-        return False
-    if "$ref" in schema:
-        return True
-    inner = [schema[key] for key in ("not", "if", "then", "else") if key in schema]
-    for key in ("allOf", "anyOf", "oneOf"):
-        inner.extend(schema.get(key, ()))
-    inner.extend(schema.get("dependentSchemas", {}).values())
-    return any(is_cyclic(item, False) for item in inner)
-
-
 SETTINGS = settings(
     max_examples=150,
     deadline=None,
@@ -154,7 +141,7 @@ SETTINGS = settings(
 @given(schema=schemas.schemas(), values=st.lists(schemas.instances(), min_size=3, max_size=10))
 def test_verdicts_on_generated_schemas(schema: Any, values: list[Any]) -> None:
     """Whole texts: accepted exactly where the oracle says valid."""
-    if is_cyclic(schema):
+    if schemas.is_cyclic(schema):
         with pytest.raises(constrain.ConstrainError):
             constrain.compile(constrain.JsonSchema(schema), bytes_only().vocabulary)
         return
@@ -178,7 +165,7 @@ def test_masks_and_walks_of_generated_schemas(schema: Any, seed: int) -> None:
     """Masks by trying every token, and that whatever a walk finishes is valid."""
     from tests.reference.vocabularies import small_vocabulary
 
-    if is_cyclic(schema):
+    if schemas.is_cyclic(schema):
         return
     vocabulary = small_vocabulary()
     compiled = compile_or_none(schema, vocabulary)

@@ -114,3 +114,16 @@ def _values(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 def instances() -> st.SearchStrategy[Any]:
     """JSON values over the same keys and scalars."""
     return st.recursive(st.sampled_from(VALUES), _values, max_leaves=6)
+
+
+def is_cyclic(schema: Any, at_root: bool = True) -> bool:
+    """Whether `$ref: "#"` is reached in place, without passing a member or an item."""
+    if not isinstance(schema, dict):
+        return False
+    if "$ref" in schema:
+        return True
+    inner = [schema[key] for key in ("not", "if", "then", "else") if key in schema]
+    for key in ("allOf", "anyOf", "oneOf"):
+        inner.extend(schema.get(key, ()))
+    inner.extend(schema.get("dependentSchemas", {}).values())
+    return any(is_cyclic(item, False) for item in inner)

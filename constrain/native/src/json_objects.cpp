@@ -506,6 +506,14 @@ LexId JsonTheory::keys(Formula f, StringSet seen) {
 // is satisfiable, without computing the goal.
 bool JsonTheory::key_possible(Formula parent, StringSet now) {
   if (parent == kFalse) return false;
+  // Most keys that are possible are so without a search, if not under the first assignment.
+  size_t tried = 0;
+  bool easy = false;
+  outcomes(parent, {}, kTrue, [&](Formula q, Formula) {
+    easy = done(q) || !easy_ways(q, now).empty();
+    return easy || ++tried > 32;
+  });
+  if (easy) return true;
   return outcomes(parent, {}, kTrue, [&](Formula q, Formula) { return object_open(q, now); });
 }
 

@@ -273,6 +273,7 @@ class _Marks:
         self._analyse()
         found = False
         for at, net in list(self.flat.nets.items()):
+            net = self._without_redundant(at, net)
             needless = []
             for state, special in enumerate(net.special):
                 for symbol, target in special.items():
@@ -289,11 +290,29 @@ class _Marks:
                 nfa.special[state].remove((symbol, target))
                 nfa.empty[state].append(target)
             try:
-                self.flat.nets[at] = nfa.determinise(0, _MAX_NET_STATES).reduced()
+                made = nfa.determinise(0, _MAX_NET_STATES).reduced()
             except LimitExceededError:
                 continue
-            found = True
+            # A mark may come back with the states that it belonged to.
+            if _mark_count(made) < _mark_count(net):
+                self.flat.nets[at] = made
+                found = True
         return found
+
+    def _without_redundant(self, at: int, net: ByteDfa) -> ByteDfa:
+        """Drops marks that lead to what their state can do anyway."""
+        redundant = [
+            (state, symbol)
+            for state, special in enumerate(net.special)
+            for symbol, target in special.items()
+            if symbol & 1 and _contains(net, state, target)
+        ]
+        if redundant:
+            for state, symbol in redundant:
+                del net.special[state][symbol]
+            net = self.flat.nets[at] = net.reduced()
+            self._analyse()
+        return net
 
     def _needless(self, at: int, net: ByteDfa, state: int, obligation: int, target: int) -> bool:
         """Every byte that the obligation forbids behind the mark leads to where it also leads from
@@ -381,3 +400,40 @@ def _look(row: Iterable[Range], byte: int) -> tuple[int | None, int]:
             until = first - 1
             break
     return None, until
+
+
+def _mark_count(net: ByteDfa) -> int:
+    return sum(symbol & 1 for special in net.special for symbol in special)
+
+
+def _contains(net: ByteDfa, large: int, small: int) -> bool:
+    """State `large` can do whatever state `small` can."""
+    todo = [(small, large)]
+    seen = set(todo)
+    while todo:
+        if len(seen) > 2_000:
+            return False
+        a, b = todo.pop()
+        if a == b:
+            continue
+        if a in net.finals and b not in net.finals:
+            return False
+        pairs = []
+        for symbol, target in net.special[a].items():
+            other = net.special[b].get(symbol)
+            if other is None:
+                return False
+            pairs.append((target, other))
+        for first, last, target in net.rows[a]:
+            byte = first
+            while byte <= last:
+                other, until = _look(net.rows[b], byte)
+                if other is None:
+                    return False
+                pairs.append((target, other))
+                byte = until + 1
+        for pair in pairs:
+            if pair not in seen:
+                seen.add(pair)
+                todo.append(pair)
+    return True

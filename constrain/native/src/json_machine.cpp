@@ -7,7 +7,11 @@
 namespace constrain {
 
 namespace {
-constexpr uint32_t kMaxNewlines = 2, kMaxBlanks = 200;  // of one gap, under bounded whitespace
+// Bounded whitespace: what a gap may hold.  Any indentation of any depth fits; a model that got
+// stuck in blanks does not.
+constexpr uint32_t kMaxNewlines = 2;      // an empty line at most
+constexpr uint32_t kMaxBlanks = 8;        // before a newline, or without one
+constexpr uint32_t kMaxIndentation = 120; // in all, once there is a newline
 constexpr const char* kLiterals[3] = {"null", "true", "false"};
 
 bool is_space(uint8_t b) { return b == ' ' || b == '\n' || b == '\r' || b == '\t'; }
@@ -67,9 +71,11 @@ bool JsonMachine::space(Config& c, uint8_t byte) const {
   if (whitespace_ == Whitespace::kAny) return true;
   if (whitespace_ == Whitespace::kCompact) return false;
   uint32_t newlines = c.w[0] >> kSpaceShift & 0xFF, blanks = c.w[0] >> 24;
+  // Behind the text a final newline, nothing else.
+  const bool end = mode(c) == Mode::kDone;
   if (byte == '\n') {
-    if (++newlines > kMaxNewlines) return false;
-  } else if (++blanks > kMaxBlanks) {
+    if (++newlines > (end ? 1 : kMaxNewlines)) return false;
+  } else if (++blanks > (end ? 0 : newlines > 0 ? kMaxIndentation : kMaxBlanks)) {
     return false;
   }
   c.w[0] = (c.w[0] & ~kSpaceMask) | newlines << kSpaceShift | blanks << 24;

@@ -8,7 +8,7 @@ namespace constrain {
 
 namespace {
 // Languages looked at before a search gives up.
-constexpr size_t kSearchBudget = 6000;
+constexpr size_t kSearchBudget = 60000;
 }  // namespace
 
 bool LexicalPool::is_live(LexId id) {

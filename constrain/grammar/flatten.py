@@ -80,10 +80,7 @@ class _Builder:
         flat, network = self.flat, self.network
         for at, net in network.nets.items():
             flat.names[at] = network.names[at]
-            try:
-                self._keep(at, self._net(net, _CALLED_STATES))
-            except LimitExceededError:
-                self._keep(at, self._net(net, 1))
+            self._keep(at, self._smallest(net))
         top = ByteNfa()
         begin, end = top.state(), top.state()
         top.finals = {end}
@@ -95,6 +92,16 @@ class _Builder:
         flat.start = self._new_net("the text")
         self._keep(flat.start, top.determinise(begin, _MAX_NET_STATES).reduced())
         return flat
+
+    def _smallest(self, net: SymbolDfa) -> ByteDfa:
+        """The net with as many terminals written into it as is possible without an explosion."""
+        bound = 2_000 + 8 * len(net.rows)
+        for called_states in (_CALLED_STATES, 1):
+            try:
+                return self._net(net, called_states, bound)
+            except LimitExceededError:
+                continue
+        return self._net(net, 0, _MAX_NET_STATES)
 
     def _new_net(self, name: str) -> int:
         number = self.next_net
@@ -155,7 +162,7 @@ class _Builder:
             self._keep(found, nfa.determinise(start, _MAX_NET_STATES).reduced())
         return found
 
-    def _net(self, net: SymbolDfa, called_states: int) -> ByteDfa:
+    def _net(self, net: SymbolDfa, called_states: int, bound: int) -> ByteDfa:
         nfa = ByteNfa()
         for _ in net.rows:
             nfa.state()
@@ -183,14 +190,14 @@ class _Builder:
                 if key not in copies:
                     copies[key] = self._add_terminal(nfa, terminal, behind[target])
                 nfa.empty[state].append(copies[key])
-        return nfa.determinise(0, _MAX_NET_STATES).reduced()
+        return nfa.determinise(0, bound).reduced()
 
 
 def _is_large(terminal: Terminal, called_states: int) -> bool:
     if len(terminal.rows) <= called_states:
         return False
     # A literal is a chain: copying it costs no more than what calls it.
-    return called_states <= 1 or any(len(row) > 1 for row in terminal.rows)
+    return called_states == 0 or any(len(row) > 1 for row in terminal.rows)
 
 
 def byte_mask(row: Iterable[Range]) -> int:

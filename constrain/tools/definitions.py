@@ -222,7 +222,7 @@ def resolve_choice(tools: Sequence[Tool], choice: object = "auto") -> ToolChoice
     names = tuple(tool.name for tool in tools)
     mode, wanted = "required", names
     if choice is None or choice in ("auto", "none", "required", "any"):
-        mode = {None: "auto", "any": "required"}.get(choice, choice)  # type: ignore[arg-type]
+        mode = {"None": "auto", "any": "required"}.get(str(choice), str(choice))
     elif isinstance(choice, str):
         wanted = (choice,)
     elif isinstance(choice, Mapping):

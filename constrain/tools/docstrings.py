@@ -12,7 +12,9 @@ import re
 
 __all__ = ["parse_docstring"]
 
-_GOOGLE = re.compile(r"^(args|arguments|parameters|params|keyword args|keyword arguments)\s*:\s*$", re.I)
+_GOOGLE = re.compile(
+    r"^(args|arguments|parameters|params|keyword args|keyword arguments)\s*:\s*$", re.I
+)
 _SECTION = re.compile(
     r"^(returns?|yields?|raises?|examples?|notes?|see also|references?|attributes|warns?|warnings?"
     r"|todo|other parameters|args|arguments|parameters|params|keyword args|keyword arguments)"
@@ -21,7 +23,9 @@ _SECTION = re.compile(
 )
 _GOOGLE_ITEM = re.compile(r"^\*{0,2}(\w+)\s*(?:\([^)]*\)|\[[^\]]*\])?\s*:\s*(.*)$")
 _NUMPY_ITEM = re.compile(r"^\*{0,2}(\w+(?:\s*,\s*\w+)*)\s*(?::.*)?$")
-_REST_ITEM = re.compile(r"^:(?:param|parameter|arg|argument|key|keyword)\s+(?:[^:]*?\s)?\*{0,2}(\w+)\s*:\s*(.*)$")
+_REST_ITEM = re.compile(
+    r"^:(?:param|parameter|arg|argument|key|keyword)\s+(?:[^:]*?\s)?\*{0,2}(\w+)\s*:\s*(.*)$"
+)
 _REST_OTHER = re.compile(r"^:\w+[^:]*:")
 
 

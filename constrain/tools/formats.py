@@ -18,6 +18,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 from constrain.tools.errors import ToolFormatError
@@ -130,7 +131,7 @@ class ToolFormat:
     """
 
     call: str
-    arguments: ArgumentStyle = JsonArguments()  # noqa: RUF009  (frozen)
+    arguments: ArgumentStyle = JsonArguments()
     name: str = "custom"
     begin: str = ""
     separator: str = ""
@@ -278,7 +279,7 @@ def _check_choice(value: object, choices: tuple[str, ...], field: str) -> None:
 
 def _check_holes(atoms: tuple[Atom, ...], field: str) -> None:
     """Two holes need a text between them, or nobody could tell where one ends."""
-    for left, right in zip(atoms, atoms[1:]):
+    for left, right in pairwise(atoms):
         free = isinstance(left, Hole) and isinstance(right, (Hole, Space))
         if free and left.kind in ("id", "key", "type", "value"):  # type: ignore[union-attr]
             raise ToolFormatError(f"needs a text after ${left.kind}", field=field)  # type: ignore[union-attr]

@@ -373,9 +373,7 @@ _ALL = (
         name="minimax-m3",
         begin="]<]minimax[>[<tool_call>\n",
         call=']<]minimax[>[<invoke name="$name">$arguments]<]minimax[>[</invoke>\n',
-        arguments=TaggedArguments(
-            "]<]minimax[>[<$key>$value]<]minimax[>[</$key>", values="nested"
-        ),
+        arguments=TaggedArguments("]<]minimax[>[<$key>$value]<]minimax[>[</$key>", values="nested"),
         end="]<]minimax[>[</tool_call>",
         reasoning=Section("<mm:think>", "</mm:think>"),
         stop=("[e~[",),
@@ -471,9 +469,7 @@ _ALL = (
     ToolFormat(
         name="minicpm5",
         call='<function name="$name">$arguments</function>',
-        arguments=TaggedArguments(
-            '<param name="$key">$value</param>', values="python", cdata=True
-        ),
+        arguments=TaggedArguments('<param name="$key">$value</param>', values="python", cdata=True),
         separator="\n",
         after_text="\n",
         reasoning=_THINK,

@@ -33,7 +33,7 @@ from constrain.tools.matching import Match, Names, Status, match, partial_end, s
 from constrain.tools.named_formats import get_format
 from constrain.tools.readers import ArgumentReader, ArgumentReadError, make_reader
 from constrain.tools.scanning import Openings
-from constrain.tools.templates import Atom, Literal, strip_spaces
+from constrain.tools.templates import Atom, Hole, Literal, strip_spaces
 
 __all__ = ["ToolCallParser", "parse_message"]
 
@@ -73,7 +73,9 @@ class ToolCallParser:
         self._out: list[Event] = []
         self._finished = False
         self._state: Callable[[bool], bool] = self._in_text
-        self._wrote = False  # prose other than whitespace since the start, or since the last section
+        self._wrote = (
+            False  # prose other than whitespace since the start, or since the last section
+        )
         self._drop_space = False  # whitespace that comes next belongs to a delimiter
         self._count = 0
         self._template = self.format.call
@@ -314,12 +316,9 @@ class ToolCallParser:
 
 
 def _filled_closing(atoms: tuple[Atom, ...], holes: dict[str, str]) -> tuple[Atom, ...]:
-    """The closing atoms, the call's own name and identity as text."""
+    """The closing atoms, what the opening said already as text."""
     return tuple(
-        Literal(holes[atom.kind])
-        if not isinstance(atom, Literal) and getattr(atom, "kind", "") in ("name", "id", "index")
-        and atom.kind in holes  # type: ignore[union-attr]
-        else atom
+        Literal(holes[atom.kind]) if isinstance(atom, Hole) and atom.kind in holes else atom
         for atom in atoms
     )
 
@@ -338,5 +337,3 @@ def parse_message(
         parser.feed(chunk)
     parser.finish()
     return parser.message
-
-

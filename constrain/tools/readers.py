@@ -291,7 +291,9 @@ def head_and_tail(form: ToolFormat) -> tuple[tuple[Atom, ...], tuple[Atom, ...]]
 def filled(atoms: tuple[Atom, ...], key: str) -> str:
     """The text of atoms whose only holes are the key."""
     return "".join(
-        key if isinstance(atom, Hole) else atom.text for atom in atoms if isinstance(atom, (Hole, Literal))
+        key if isinstance(atom, Hole) else atom.text
+        for atom in atoms
+        if isinstance(atom, (Hole, Literal))
     )
 
 
@@ -315,5 +317,3 @@ def read_value(text: str, types: frozenset[str], key: str) -> Any:
         return read_text_value(text, types)
     except ValueReadError as error:
         raise ArgumentReadError(f"{key}: {error}") from None
-
-

@@ -11,7 +11,15 @@ from typing import NamedTuple
 
 from constrain.tools.formats import TaggedArguments, ToolFormat
 from constrain.tools.matching import Match, Names, Status, match, partial_end, skip_space
-from constrain.tools.templates import Atom, Hole, Literal, Space, compile_template, join, strip_spaces
+from constrain.tools.templates import (
+    Atom,
+    Hole,
+    Literal,
+    Space,
+    compile_template,
+    join,
+    strip_spaces,
+)
 
 __all__ = ["Found", "Openings"]
 
@@ -74,7 +82,11 @@ class Openings:
     def _list(self, fresh: bool, calls: bool) -> tuple[list[_Opening], re.Pattern[str] | None]:
         key = (fresh, calls)
         if key not in self._pattern:
-            chosen = [*(self._calls if calls else ()), *(self._fresh if fresh else ()), *self._others]
+            chosen = [
+                *(self._calls if calls else ()),
+                *(self._fresh if fresh else ()),
+                *self._others,
+            ]
             heads = sorted({one.head for one in chosen if one.head}, key=len, reverse=True)
             if any(isinstance(one.atoms[0], Hole) for one in chosen):
                 heads.extend(self._names.names)

@@ -316,11 +316,14 @@ def _function_adapter(
         return_annotation=inspect.Signature.empty,
     )
     try:
-        adapter: Any = pydantic.TypeAdapter(collect)
+        make_adapter: Any = pydantic.TypeAdapter
+        adapter = make_adapter(collect)
         schema = adapter.json_schema(schema_generator=Untitled)
     except (PydanticUserError, NameError, TypeError) as error:
         reason = str(error).split("\n", 1)[0]
-        raise ToolError(f"there is no JSON Schema for its signature: {reason}", tool=name) from error
+        raise ToolError(
+            f"there is no JSON Schema for its signature: {reason}", tool=name
+        ) from error
     schema = {key: value for key, value in schema.items() if key != "title"}
     for key, value in schema.get("properties", {}).items():
         if isinstance(value, dict):

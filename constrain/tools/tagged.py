@@ -173,9 +173,7 @@ class TaggedReader:
         self._values[key] = value
         return end, to_json(value)
 
-    def _nested(
-        self, text: str, schema: Any, types: frozenset[str], key: str, depth: int
-    ) -> Any:
+    def _nested(self, text: str, schema: Any, types: frozenset[str], key: str, depth: int) -> Any:
         """A value whose members or items are tagged like arguments."""
         if depth > _MAX_DEPTH:
             raise ArgumentReadError(f"{key}: nested deeper than {_MAX_DEPTH} levels")
@@ -193,7 +191,9 @@ class TaggedReader:
             name = head.holes["key"]
             begin, end = filled(self._head, name), filled(self._tail, name).rstrip()
             close = text.find(end, head.end)
-            while close >= 0 and text.count(begin, head.end, close) != text.count(end, head.end, close):
+            while close >= 0 and text.count(begin, head.end, close) != text.count(
+                end, head.end, close
+            ):
                 close = text.find(end, close + 1)
             if close < 0:
                 raise ArgumentReadError(f"{key}: {name!r} is not closed")

@@ -144,7 +144,7 @@ def _loose(text: str) -> list[Atom]:
     at = 0
     for found in _SPACES.finditer(text):
         start, end = found.span()
-        if 0 < start and end < len(text) and text[start - 1].isalnum() and text[end].isalnum():
+        if start > 0 and end < len(text) and text[start - 1].isalnum() and text[end].isalnum():
             continue
         if text[at:start]:
             atoms.append(Literal(text[at:start]))

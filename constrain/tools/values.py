@@ -271,7 +271,9 @@ def read_python_string(text: str, at: int) -> tuple[str, int]:
         escape = text[at + 1]
         if escape in _HEX_ESCAPES:
             digits = text[at + 2 : at + 2 + _HEX_ESCAPES[escape]]
-            if len(digits) == _HEX_ESCAPES[escape] and all(c in "0123456789abcdefABCDEF" for c in digits):
+            if len(digits) == _HEX_ESCAPES[escape] and all(
+                c in "0123456789abcdefABCDEF" for c in digits
+            ):
                 code = int(digits, 16)
                 if code > 0x10FFFF:
                     raise ValueReadError(f"no character \\{escape}{digits}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +86,12 @@ _LARGE: dict[str, Any] = {
         },
         "$ref": "#/$defs/d0",
     },
+    # The calls of a tool list, as an array: what a tool front end makes of it is tested there.
+    "pf-128-tools": lambda: {
+        "type": "array",
+        "minItems": 1,
+        "items": {"anyOf": [_call(f"tool_{number}") for number in range(128)]},
+    },
     "sec-huge-bounds": lambda: {
         "type": "array",
         "items": {"type": "string", "minLength": 0, "maxLength": 10**18},
@@ -107,6 +113,34 @@ def _nested(depth: int) -> Any:
     return schema
 
 
+_PARAMETERS: list[dict[str, Any]] = [
+    {"type": "string", "maxLength": 64},
+    {"type": "integer", "minimum": 0},
+    {"type": "number"},
+    {"type": "boolean"},
+    {"type": "array", "items": {"type": "string"}},
+    {"enum": ["a", "b", "c"]},
+]
+
+
+def _call(name: str) -> dict[str, Any]:
+    """A call of the tool `name`, which has twelve parameters."""
+    return {
+        "type": "object",
+        "properties": {
+            "name": {"const": name},
+            "arguments": {
+                "type": "object",
+                "properties": {f"p{i}": _PARAMETERS[i % 6] for i in range(12)},
+                "required": ["p0", "p1"],
+                "additionalProperties": False,
+            },
+        },
+        "required": ["name", "arguments"],
+        "additionalProperties": False,
+    }
+
+
 def specification(case: dict[str, Any], **options: Any) -> Any:
     """The constraint of a text case. Raises what the front end raises."""
     import constrain
@@ -125,10 +159,10 @@ def specification(case: dict[str, Any], **options: Any) -> Any:
 
 
 def is_runnable(case: dict[str, Any]) -> bool:
-    """Whether a text case is judged here (not a tool list, nor a flood of schemas)."""
+    """Whether a text case is judged here: all but those whose input is for another front end."""
     given = case["input"]
     known = {"schema", "schema_text", "regex", "choice"} & set(given)
-    return bool(known) or case["id"] in _LARGE or case["id"] == "sec-deep-groups-regex"
+    return bool(known) or case["id"] in (*_LARGE, "sec-deep-groups-regex", _FLOOD)
 
 
 def text_case(case: dict[str, Any]) -> Iterator[Outcome]:
@@ -320,8 +354,38 @@ def _no_way_on(item: str, bench: Bench, check: dict[str, Any]) -> Outcome:
     return Outcome(item, "contract", "an empty row without an error")
 
 
+def _resident() -> int:
+    """Bytes of memory that this process holds; 0 where the system does not say."""
+    path = Path("/proc/self/statm")
+    return int(path.read_text().split()[1]) * 4096 if path.is_file() else 0
+
+
+_FLOOD = "sec-unique-constraint-flood"
+_GROWTH = 32 << 20
+
+
+def flood(item: str, count: int = 10_000) -> Outcome:
+    """Many different constraints of one vocabulary, each used once and dropped."""
+    import constrain
+
+    vocabulary = vocabularies.small_vocabulary().vocabulary
+    row = new_row(vocabulary)
+    before = 0
+    for number in range(count):
+        if number == count // 10:
+            before = _resident()
+        compiled = constrain.compile(constrain.JsonSchema({"const": number}), vocabulary)
+        compiled.matcher().fill_bitmask(row, 0)
+    growth = _resident() - before
+    if growth > _GROWTH:
+        return Outcome(item, "contract", f"{growth} bytes more after {count} constraints")
+    return Outcome(item)
+
+
 def run_case(case: dict[str, Any]) -> list[Outcome]:
     """The outcomes of one case."""
+    if case["id"] == _FLOOD:
+        return [flood(case["id"])]
     if case["kind"] in TOKEN_KINDS:
         return [token_case(case)]
     return list(text_case(case))
@@ -333,8 +397,14 @@ def all_cases(root: Path) -> list[dict[str, Any]]:
     return [case for case in found if case["kind"] in TOKEN_KINDS or is_runnable(case)]
 
 
-def run_all(root: Path) -> list[Outcome]:
-    """One outcome for each case: the worst."""
+@cache
+def outcome(root: Path, case_id: str) -> Outcome:
+    """The worst outcome of one case; kept, so that it is judged once."""
     from tests.conformance.runners import worst
 
-    return [worst(run_case(case)) for case in all_cases(root)]
+    return worst(run_case(next(case for case in all_cases(root) if case["id"] == case_id)))
+
+
+def run_all(root: Path) -> list[Outcome]:
+    """One outcome for each case: the worst."""
+    return [outcome(root, case["id"]) for case in all_cases(root)]

@@ -7,6 +7,7 @@ them through masks, so that an answer which is not true cannot be given.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -48,7 +49,7 @@ KEYWORDS: dict[str, tuple[dict[str, Any], str, str]] = {
     "minLength": ({"minLength": 2}, '"ab"', '"\\ud83d\\ude00"'),
     "maxLength": ({"maxLength": 1}, '"\\ud83d\\ude00"', '"ab"'),
     "pattern": ({"pattern": "^a"}, '"\\u0061b"', '"ba"'),
-    "format": ({"format": "date"}, '"2024-02-29"', '"2023-02-29"'),
+    "format (see below)": ({"format": "date"}, '"2024-02-29"', '"2023-02-29"'),
     "contentEncoding": ({"contentEncoding": "base64"}, '"Zm9v"', '"Zm9"'),
     "contentMediaType": ({"contentMediaType": "application/json"}, '"{}"', '"{:}"'),
     "contentSchema": (
@@ -106,12 +107,12 @@ KEYWORDS: dict[str, tuple[dict[str, Any], str, str]] = {
         '[{"a": 1, "b": 2}, {"b": 2.0, "\\u0061": 1}]',
     ),
     "$ref": (_LIST, '{"next": {"v": 1}}', '{"next": {"v": "x"}}'),
-    "$dynamicRef": (
+    "$dynamicRef, $dynamicAnchor": (
         {"$dynamicAnchor": "n", "properties": {"a": {"$dynamicRef": "#n"}}, "required": ["b"]},
         '{"a": {"b": 1}, "b": 1}',
         '{"a": {}, "b": 1}',
     ),
-    "$recursiveRef": (
+    "$recursiveRef, $recursiveAnchor": (
         {"$recursiveAnchor": True, "properties": {"a": {"$recursiveRef": "#"}}, "required": ["b"]},
         '{"a": {"b": 1}, "b": 1}',
         '{"a": {}, "b": 1}',
@@ -266,8 +267,6 @@ PYTHON = [
 
 def construct_status(make: Callable[[str], Any], construct: Construct) -> str:
     """ "supported", or by which error the construct is refused."""
-    import json
-
     import constrain
 
     spec = make(construct.pattern)
@@ -340,9 +339,7 @@ POLICIES = [
     ),
     Policy("property_order", ("any", "declared"), "declared order", _AB, '{"a": 1, "b": 1}'),
     Policy("property_order", ("any", "declared"), "another order", _AB, '{"b": 1, "a": 1}'),
-    Policy(
-        "formats", ("assert", "ignore"), "an invalid date", {"format": "date"}, '"2023-02-29"'
-    ),
+    Policy("formats", ("assert", "ignore"), "an invalid date", {"format": "date"}, '"2023-02-29"'),
     Policy("formats", ("assert", "ignore"), "an unknown format", {"format": "colour"}, '"x"'),
     Policy(
         "content",
@@ -390,7 +387,9 @@ LIMITS: list[tuple[str, Callable[[], Any]]] = [
     ("a divisor of 401 digits", lambda: {"multipleOf": int("1" * 401)}),
     (
         "twelve different divisors",
-        lambda: {"allOf": [{"multipleOf": n} for n in (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)]},
+        lambda: {
+            "allOf": [{"multipleOf": n} for n in (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)]
+        },
     ),
     ("lengths and counts of 10^30", lambda: {"maxLength": 10**30, "maxItems": 10**30}),
     ("a pattern with 500 nested groups", lambda: {"pattern": "(" * 500 + "a" + ")" * 500}),

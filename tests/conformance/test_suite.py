@@ -41,9 +41,7 @@ def _judge(section: str, outcomes: Sequence[Outcome], totals: dict[str, list[Out
     assert not found, "\n".join(["", *found])
 
 
-@pytest.mark.parametrize(
-    ("draft", "file"), _files(data.suite_files, "type"), ids=lambda part: part
-)
+@pytest.mark.parametrize(("draft", "file"), _files(data.suite_files, "type"), ids=lambda part: part)
 def test_suite(draft: str, file: str, shared_root: Path, totals: dict[str, list[Outcome]]) -> None:
     _judge(draft, runners.suite_file(shared_root, draft, file), totals)
 

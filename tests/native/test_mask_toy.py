@@ -9,7 +9,17 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SOURCES = ("bits", "json_superset", "lexical_tables", "mask", "session", "shard", "states", "trie")
+SOURCES = (
+    "bits",
+    "class_trie",
+    "json_superset",
+    "lexical_tables",
+    "mask",
+    "session",
+    "shard",
+    "states",
+    "trie",
+)
 
 
 @pytest.fixture(scope="module")

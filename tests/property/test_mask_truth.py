@@ -2,7 +2,9 @@
 
 Real schemas, random states on random walks, vocabularies of different kinds (byte-level BPE,
 SentencePiece with byte fallback, tiktoken-like, and a small one with every oddity); then schemas
-from Hypothesis, where the verdict on whole texts is compared with the oracle's as well.
+from Hypothesis, where the verdict on whole texts is compared with the oracle's as well. At last,
+without any machine: every bit in small worlds, and completions of what real schemas allow. More of
+that: ``python -m tests.reference.truth --worlds 2000 --schemas 300``.
 """
 
 from __future__ import annotations
@@ -18,10 +20,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import constrain
-from tests.reference import brute, data, oracle, schemas
+from tests.reference import brute, data, oracle, schemas, truth
 from tests.reference.drive import judge, new_row
 from tests.reference.vocabularies import TestVocabulary
 from tests.reference.vocabularies import byte_vocabulary as bytes_only
+from tests.reference.vocabularies import small_vocabulary as small_tokens
 from tests.reference.walks import Lexicon, Walker, Words
 
 SCHEMAS = 100
@@ -163,11 +166,9 @@ def test_verdicts_on_generated_schemas(schema: Any, values: list[Any]) -> None:
 @given(schema=schemas.schemas(), seed=st.integers(0, 10_000))
 def test_masks_and_walks_of_generated_schemas(schema: Any, seed: int) -> None:
     """Masks by trying every token, and that whatever a walk finishes is valid."""
-    from tests.reference.vocabularies import small_vocabulary
-
     if schemas.is_cyclic(schema):
         return
-    vocabulary = small_vocabulary()
+    vocabulary = small_tokens()
     compiled = compile_or_none(schema, vocabulary)
     if compiled is None:
         return
@@ -183,3 +184,22 @@ def test_masks_and_walks_of_generated_schemas(schema: Any, seed: int) -> None:
     if walk.status == "finished":
         reference = oracle.Oracle(schema)
         assert reference.errors(oracle.parse(walk.text)) == [], walk.text
+
+
+@settings(SETTINGS, max_examples=120)
+@given(schema=schemas.schemas().filter(truth.is_plain), seed=st.integers(0, 10_000))
+def test_every_bit_in_small_worlds(schema: Any, seed: int) -> None:
+    """Allowed and refused tokens alike: a finite set of values, whose texts are all known."""
+    assert truth.check_world(schema, small_tokens(), random.Random(seed), states=4) > 0
+
+
+def test_allowed_tokens_complete_and_refused_ones_do_not(
+    shared_root: Path, small_vocabulary: TestVocabulary
+) -> None:
+    benches = data.maskbench(shared_root, every=14, offset=11)
+    found = truth.completions_over_maskbench(small_vocabulary, benches, seed=4)
+    assert not found.wrong, "\n".join(found.wrong[:20])
+    # An obligation under oneOf may need numbers that the completion does not look for.
+    assert len(found.unknown) <= found.counts[truth.VALID] // 500, "\n".join(found.unknown[:20])
+    assert found.counts[truth.VALID] > 2_500, found.counts
+    assert found.counts[truth.HOPELESS] > 2_500, found.counts

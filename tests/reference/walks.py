@@ -36,7 +36,7 @@ from tests.reference.drive import allowed_ids, bit, new_row
 from tests.reference.vocabularies import TestVocabulary
 
 WHITESPACE = b" \t\n\r"
-_COMPLETION_BYTES = 2_000
+_COMPLETION_BYTES = 50_000
 _LETTERS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 

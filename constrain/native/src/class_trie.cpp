@@ -181,7 +181,7 @@ void ClassTrie::add(const Tokens& tokens, uint32_t* row) const {
 }
 
 size_t ClassTrie::bytes() const {
-  size_t total = sizeof(*this) + nodes_.capacity() * sizeof(Node) +
+  size_t total = sizeof(*this) + extra_bytes + nodes_.capacity() * sizeof(Node) +
                  heads_.capacity() * sizeof(Head) + edges_.capacity() * sizeof(Edge) +
                  (tokens_.capacity() + rows_.capacity() + ended_.capacity()) * sizeof(uint32_t) +
                  partials_.capacity() * sizeof(Partial) + set_of_decoder_.size() * 48 +

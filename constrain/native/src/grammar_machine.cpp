@@ -8,7 +8,9 @@ namespace constrain {
 namespace {
 
 constexpr uint32_t kNone = GrammarTables::kNone;
-constexpr uint32_t kUnionBudget = 1000;     // pairs of stack sets that one step may unite in depth
+constexpr uint32_t kUnset = 0xFFFFFFFFu;
+constexpr uint32_t kUnionBudget = 4096;     // entries that one step may make by unions in depth
+constexpr uint32_t kLeastBudget = 64;
 constexpr size_t kResolveBudget = 200;      // items looked at to see an obligation met
 
 uint32_t hash_items(const uint32_t* words, size_t count) {
@@ -24,7 +26,10 @@ uint32_t hash_items(const uint32_t* words, size_t count) {
 }  // namespace
 
 GrammarMachine::GrammarMachine(std::shared_ptr<const Program> program)
-    : program_(std::move(program)), tables_(program_->args), states_(tables_.states()) {
+    : program_(std::move(program)),
+      tables_(program_->args),
+      states_(tables_.states()),
+      union_budget_(kUnionBudget) {
   position_.resize(states_);
   stamp_.resize(states_);
   conjunctions_.push_back({});
@@ -90,6 +95,8 @@ void GrammarMachine::begin_set() {
   todo_.clear();
   queued_.clear();
   pending_.clear();
+  arrivals_.clear();
+  arrived_.clear();
   accepts_ = false;
   if (++now_ == 0) {
     std::ranges::fill(stamp_, 0u);
@@ -98,21 +105,37 @@ void GrammarMachine::begin_set() {
 }
 
 void GrammarMachine::add(uint32_t key, StackId stacks) {
+  uint32_t at;
   if (stamp_[key] != now_) {
     stamp_[key] = now_;
-    position_[key] = uint32_t(items_.size());
-    queued_.push_back(1);
-    todo_.push_back(position_[key]);
-    items_.push_back({key, stacks});
-    return;
+    at = position_[key] = uint32_t(items_.size());
+    items_.push_back({key, kUnset});
+    queued_.push_back(0);
+    arrived_.push_back(kNone);
+  } else {
+    at = position_[key];
   }
-  const uint32_t at = position_[key];
-  const StackId both = stacks_.unite(items_[at].stacks, stacks);
-  if (both == items_[at].stacks) return;
-  items_[at].stacks = both;
+  arrivals_.push_back({stacks, arrived_[at]});
+  arrived_[at] = uint32_t(arrivals_.size() - 1);
   if (queued_[at]) return;
   queued_[at] = 1;
   todo_.push_back(at);
+}
+
+bool GrammarMachine::settle(uint32_t at) {
+  uint32_t next = arrived_[at];
+  if (next == kNone) return false;
+  arrived_[at] = kNone;
+  const StackId before = items_[at].stacks;
+  if (before == kUnset && arrivals_[next].next == kNone) {
+    items_[at].stacks = arrivals_[next].stacks;
+    return true;
+  }
+  unite_.clear();
+  if (before != kUnset) unite_.push_back(before);
+  for (; next != kNone; next = arrivals_[next].next) unite_.push_back(arrivals_[next].stacks);
+  items_[at].stacks = stacks_.unite(unite_);
+  return items_[at].stacks != before;
 }
 
 void GrammarMachine::read(std::span<const Item> from, uint8_t byte) {
@@ -131,6 +154,7 @@ void GrammarMachine::close() {
     const uint32_t at = todo_.back();
     todo_.pop_back();
     queued_[at] = 0;
+    if (!settle(at)) continue;
     const Item item = items_[at];
     const uint32_t state = state_of(item.key), obligation = obligation_of(item.key);
     if (tables_.is_final(state)) {
@@ -175,6 +199,7 @@ void GrammarMachine::call_out() {
       add(key_of(call.callee, call.obligation), stacks);
     }
     for (size_t i = before; i < items_.size(); ++i) {
+      settle(uint32_t(i));
       const Item item = items_[i];
       collect(item);
     }
@@ -278,12 +303,18 @@ bool GrammarMachine::step(Config& config, uint8_t byte) {
       return true;
     }
   }
-  stacks_.set_budget(kUnionBudget);
+  stacks_.set_budget(union_budget_);
   begin_set();
   const std::span<const Item> from = items(config);
   read(from, byte);
   if (items_.empty()) return false;
   close();
+  // Where canonical sets are too expensive, less is tried: it changes no answer.
+  if (stacks_.budget() == 0) {
+    union_budget_ = std::max(kLeastBudget, union_budget_ / 2);
+  } else if (union_budget_ < kUnionBudget) {
+    ++union_budget_;
+  }
   if (!keep()) return false;
   config = pack();
   return true;
@@ -338,6 +369,16 @@ void GrammarMachine::rehash_lists() {
     while (list_slots_[at] != 0) at = (at + 1) & mask;
     list_slots_[at] = uint32_t(id) + 1;
   }
+}
+
+bool GrammarMachine::live_bytes(const Config& config, ByteSet& out) {
+  out = ByteSet{};
+  for (const Item& item : items(config)) {
+    for (const auto& range : tables_.ranges(state_of(item.key))) {
+      for (uint32_t byte = range.first; byte <= range.last; ++byte) add_byte(out, uint8_t(byte));
+    }
+  }
+  return true;
 }
 
 size_t GrammarMachine::bytes() const {

@@ -52,67 +52,76 @@ void GrammarStacks::rehash(size_t slots) {
   }
 }
 
-void GrammarStacks::open(StackId a, StackId b) {
-  Frame frame;
+// Begins the union of the sets in ids_[from ...], which it takes from there.
+void GrammarStacks::open(size_t from, uint32_t back) {
+  Frame frame{};
+  frame.back = back;
   frame.merged = static_cast<uint32_t>(merged_.size());
-  const auto left = entries(a), right = entries(b);
-  std::ranges::set_union(left, right, std::back_inserter(merged_));
-  frame.end = static_cast<uint32_t>(merged_.size());
+  if (ids_.size() - from == 2) {
+    frame.a = ids_[from];
+    frame.b = ids_[from + 1];
+  }
+  for (size_t i = from; i < ids_.size(); ++i) {
+    const auto more = entries(ids_[i]);
+    merged_.insert(merged_.end(), more.begin(), more.end());
+  }
+  ids_.resize(from);
+  std::sort(merged_.begin() + frame.merged, merged_.end());
+  merged_.erase(std::unique(merged_.begin() + frame.merged, merged_.end()), merged_.end());
   frame.at = frame.merged;
+  frame.end = static_cast<uint32_t>(merged_.size());
   frame.out = static_cast<uint32_t>(out_.size());
   frames_.push_back(frame);
-  pairs_.push_back({a, b});
 }
 
-GrammarStacks::StackId GrammarStacks::unite(StackId a, StackId b) {
-  if (a == b) return a;
-  open(std::min(a, b), std::max(a, b));
+GrammarStacks::StackId GrammarStacks::unite(std::span<const StackId> sets) {
+  ids_.assign(sets.begin(), sets.end());
+  std::sort(ids_.begin(), ids_.end());
+  ids_.erase(std::unique(ids_.begin(), ids_.end()), ids_.end());
+  if (ids_.size() == 1) return ids_[0];
+  if (ids_.size() == 2) {
+    const Memo& known = memo(ids_[0], ids_[1]);
+    if (known.result != 0 && known.a == ids_[0] && known.b == ids_[1]) return known.result;
+  }
+  open(0, kBottom);
   while (true) {
     Frame& frame = frames_.back();
     bool opened = false;
     while (frame.at < frame.end && !opened) {
-      const Entry entry = merged_[frame.at];
-      const bool more = out_.size() > frame.out && out_.back().back == entry.back &&
-                        entry.back != kBottom;
-      if (!more) {
-        out_.push_back(entry);
-        ++frame.at;
+      const uint32_t first = frame.at, back = merged_[first].back;
+      uint32_t last = first + 1;
+      while (last < frame.end && merged_[last].back == back) ++last;
+      frame.at = last;
+      if (last - first == 1 || budget_ == 0) {
+        // Without budget: the same stacks, listed under several entries.
+        out_.insert(out_.end(), merged_.begin() + first, merged_.begin() + last);
         continue;
       }
-      const StackId x = std::min(out_.back().below, entry.below);
-      const StackId y = std::max(out_.back().below, entry.below);
-      const Memo& known = memo(x, y);
-      if (x == y) {
-        ++frame.at;
-      } else if (known.result != 0 && known.a == x && known.b == y) {
-        out_.back().below = known.result;
-        ++frame.at;
-      } else if (budget_ == 0) {
-        out_.push_back(entry);            // not united: the same stacks, listed twice
-        ++frame.at;
-      } else {
-        --budget_;
-        opened = true;
-        ++frame.at;
-        open(x, y);
+      if (last - first == 2) {
+        const Memo& known = memo(merged_[first].below, merged_[first + 1].below);
+        if (known.result != 0 && known.a == merged_[first].below &&
+            known.b == merged_[first + 1].below) {
+          out_.push_back({back, known.result});
+          continue;
+        }
       }
+      for (uint32_t i = first; i < last; ++i) ids_.push_back(merged_[i].below);
+      open(ids_.size() - (last - first), back);
+      budget_ -= std::min(budget_, 1 + frames_.back().end - frames_.back().merged);
+      opened = true;
     }
     if (opened) continue;
     const Frame done = frames_.back();
-    const auto [x, y] = pairs_.back();
     frames_.pop_back();
-    pairs_.pop_back();
-    if (out_.size() - done.out > 1) {
-      std::sort(out_.begin() + done.out, out_.end());
-      out_.erase(std::unique(out_.begin() + done.out, out_.end()), out_.end());
-    }
     const StackId result = intern({out_.data() + done.out, out_.size() - done.out});
     out_.resize(done.out);
     merged_.resize(done.merged);
-    memo(x, y) = {x, y, result};
-    memo_used_ = true;
+    if (done.b != 0) {
+      memo(done.a, done.b) = {done.a, done.b, result};
+      memo_used_ = true;
+    }
     if (frames_.empty()) return result;
-    out_.back().below = result;
+    out_.push_back({done.back, result});
   }
 }
 

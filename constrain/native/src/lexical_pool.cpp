@@ -10,6 +10,8 @@ namespace constrain {
 namespace {
 constexpr uint32_t kUnknown = 0xFFFFFFFFu;
 constexpr uint32_t kMaxCodePoint = 0x10FFFF;
+// States of a regex looked at to find out which of its classes still matter.
+constexpr size_t kStatesToMerge = 64;
 }  // namespace
 
 LexicalPool::LexicalPool() {
@@ -371,57 +373,144 @@ uint32_t LexicalPool::dfas_of(LexId id) {
 uint32_t LexicalPool::partition_number(uint32_t dfas) {
   const uint32_t known = partitions_.find(dfas);
   if (known != FlatMap::kMissing) return known;
-  CharClasses p;
+  std::vector<uint32_t> starts;
+  std::vector<std::vector<uint32_t>> signatures;
   const std::vector<uint32_t> ids = lists_.copy(dfas);
-  p.starts = {0, 0xD800, 0xE000};
-  for (const uint32_t d : ids) {
-    const auto starts = dfas_[d]->class_starts();
-    p.starts.insert(p.starts.end(), starts.begin(), starts.end());
-  }
-  std::sort(p.starts.begin(), p.starts.end());
-  p.starts.erase(std::unique(p.starts.begin(), p.starts.end()), p.starts.end());
-  while (!p.starts.empty() && p.starts.back() > kMaxCodePoint) p.starts.pop_back();
-  std::map<std::vector<uint32_t>, uint32_t> seen;
-  for (const uint32_t s : p.starts) {
-    const bool surrogate = s >= 0xD800 && s < 0xE000;
-    std::vector<uint32_t> signature{surrogate};
+  interval_starts(ids, starts);
+  for (const uint32_t s : starts) {
+    std::vector<uint32_t>& signature = signatures.emplace_back();
     for (const uint32_t d : ids) signature.push_back(dfas_[d]->class_of(s));
-    const auto [it, fresh] = seen.try_emplace(std::move(signature), uint32_t(seen.size()));
-    if (fresh) p.representatives.push_back(surrogate ? CharClasses::kNoCodePoint : s);
+  }
+  const uint32_t number = intern_partition(std::move(starts), std::move(signatures));
+  partitions_.set(dfas, number);
+  return number;
+}
+
+// Where intervals of these regexes begin; surrogates have an interval of their own.
+void LexicalPool::interval_starts(std::span<const uint32_t> dfas, std::vector<uint32_t>& out) const {
+  out = {0, 0xD800, 0xE000};
+  for (const uint32_t d : dfas) {
+    const auto starts = dfas_[d]->class_starts();
+    out.insert(out.end(), starts.begin(), starts.end());
+  }
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  std::erase_if(out, [](uint32_t s) { return s > kMaxCodePoint || (s > 0xD800 && s < 0xE000); });
+}
+
+uint32_t LexicalPool::intern_partition(std::vector<uint32_t> starts,
+                                       std::vector<std::vector<uint32_t>> signatures) {
+  CharClasses p;
+  std::map<std::vector<uint32_t>, uint32_t> seen;
+  for (size_t i = 0; i < starts.size(); ++i) {
+    const bool surrogate = starts[i] == 0xD800;
+    signatures[i].push_back(surrogate);
+    const auto [it, fresh] =
+        seen.try_emplace(std::move(signatures[i]), uint32_t(p.representatives.size()));
+    if (fresh) p.representatives.push_back(surrogate ? CharClasses::kNoCodePoint : starts[i]);
+    if (!p.classes.empty() && p.classes.back() == it->second) continue;
+    p.starts.push_back(starts[i]);
     p.classes.push_back(it->second);
   }
   uint64_t hash = hash_words(p.starts.data(), p.starts.size());
   hash = hash_words(p.classes.data(), p.classes.size(), hash);
   std::vector<uint32_t>& bucket = partition_index_[hash];
   for (const uint32_t i : bucket) {
-    if (partition_list_[i].starts != p.starts || partition_list_[i].classes != p.classes) continue;
-    partitions_.set(dfas, i);
-    return i;
+    if (partition_list_[i].starts == p.starts && partition_list_[i].classes == p.classes) return i;
   }
   const uint32_t number = uint32_t(partition_list_.size());
   bucket.push_back(number);
   partition_list_.push_back(std::move(p));
-  partitions_.set(dfas, number);
+  return number;
+}
+
+uint32_t LexicalPool::merged_classes(uint32_t dfa, uint32_t state) {
+  const uint64_t key = pack(dfa, state);
+  const uint32_t known = merged_index_.find(key);
+  if (known != FlatMap::kMissing) return known;
+  RegexDfa& d = *dfas_[dfa];
+  // Classes that lead to the same states from every state that can be reached are one.
+  std::vector<uint32_t> group(d.num_classes(), 0), states{state};
+  size_t groups = 1;
+  bool whole = true;
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> split;   // by group and target
+  for (size_t i = 0; i < states.size() && groups < group.size(); ++i) {
+    split.clear();
+    for (uint32_t c = 0; c < group.size(); ++c) {
+      uint32_t to = d.step_class(states[i], c);
+      const RegexDfa::Constant constant = d.constant(to);
+      if (constant != RegexDfa::Constant::kNo) {
+        to = constant == RegexDfa::Constant::kEverything ? kUnknown : kUnknown - 1;
+      } else if (std::find(states.begin(), states.end(), to) == states.end()) {
+        states.push_back(to);
+      }
+      group[c] = split.try_emplace({group[c], to}, uint32_t(split.size())).first->second;
+    }
+    groups = split.size();
+    if (states.size() > kStatesToMerge) {
+      whole = false;
+      break;
+    }
+  }
+  uint32_t index = 0;
+  if (whole && groups < group.size()) {
+    index = uint32_t(std::find(merged_.begin() + 1, merged_.end(), group) - merged_.begin());
+    if (index == merged_.size()) merged_.push_back(std::move(group));
+  }
+  merged_index_.set(key, index);
+  return index;
+}
+
+void LexicalPool::collect_states(LexId id, std::vector<std::pair<uint32_t, uint32_t>>& out) {
+  const Node n = nodes_[id];
+  if (n.uniform) return;
+  if (n.op == Op::kRegex) {
+    out.push_back({n.a, merged_classes(n.a, n.b)});
+  } else if (n.op == Op::kNot) {
+    collect_states(n.a, out);
+  } else if (n.op != Op::kSet) {
+    for (const LexId p : lists_.copy(n.a)) collect_states(p, out);
+  }
+}
+
+uint32_t LexicalPool::classes_of(const LexCursor& cursor) {
+  if (nodes_[cursor.goal].has_sets) return kNoClasses;
+  std::vector<std::pair<uint32_t, uint32_t>> parts;
+  collect_states(cursor.goal, parts);
+  if (cursor.tracked != 0) {
+    for (const LexId t : lists_.copy(cursor.tracked)) {
+      if (nodes_[t].has_sets) return kNoClasses;
+      collect_states(t, parts);
+    }
+  }
+  std::sort(parts.begin(), parts.end());
+  parts.erase(std::unique(parts.begin(), parts.end()), parts.end());
+  std::vector<uint32_t> key, dfas;
+  for (const auto& [d, m] : parts) {
+    key.insert(key.end(), {d, m});
+    dfas.push_back(d);
+  }
+  const uint32_t list = lists_.intern(key);
+  const uint32_t known = merged_partitions_.find(list);
+  if (known != FlatMap::kMissing) return known;
+  std::vector<uint32_t> starts;
+  std::vector<std::vector<uint32_t>> signatures;
+  interval_starts(dfas, starts);
+  for (const uint32_t s : starts) {
+    std::vector<uint32_t>& signature = signatures.emplace_back();
+    for (const auto& [d, m] : parts) {
+      const uint32_t c = dfas_[d]->class_of(s);
+      signature.push_back(m == 0 ? c : merged_[m][c]);
+    }
+  }
+  const uint32_t number = intern_partition(std::move(starts), std::move(signatures));
+  merged_partitions_.set(list, number);
   return number;
 }
 
 uint32_t LexicalPool::class_of(const CharClasses& p, uint32_t c) const {
   const auto it = std::upper_bound(p.starts.begin(), p.starts.end(), c);
   return p.classes[size_t(it - p.starts.begin()) - 1];
-}
-
-uint32_t LexicalPool::classes_of(const LexCursor& cursor) {
-  if (nodes_[cursor.goal].has_sets) return kNoClasses;
-  if (cursor.tracked == 0) return partition_number(dfas_of(cursor.goal));
-  std::vector<uint32_t> all = lists_.copy(dfas_of(cursor.goal));
-  for (const LexId t : lists_.copy(cursor.tracked)) {
-    if (nodes_[t].has_sets) return kNoClasses;
-    const auto more = lists_.copy(dfas_of(t));
-    all.insert(all.end(), more.begin(), more.end());
-  }
-  std::sort(all.begin(), all.end());
-  all.erase(std::unique(all.begin(), all.end()), all.end());
-  return partition_number(lists_.intern(all));
 }
 
 void LexicalPool::collect_sets(LexId id, std::vector<StringSet>& out) {
@@ -570,6 +659,8 @@ size_t LexicalPool::bytes() const {
                  text_index_.bytes();
   for (const auto& d : dfas_) total += d->bytes();
   for (const auto& p : dfa_programs_) total += p.capacity() * 4;
+  for (const auto& m : merged_) total += m.capacity() * 4;
+  total += merged_index_.bytes() + merged_partitions_.bytes();
   for (const auto& p : partition_list_) {
     total += (p.starts.capacity() + p.classes.capacity() + p.representatives.capacity()) * 4;
   }

@@ -5,6 +5,23 @@
 #include "constrain/json_superset.hpp"
 
 namespace constrain {
+namespace {
+
+// From how many classes on, and for how many tokens, it pays to keep what is found behind a first
+// character.
+constexpr size_t kClassesToShare = 5;
+constexpr size_t kTokensToShare = 256;
+
+std::vector<WordBits> pack_row(const std::vector<uint32_t>& row) {
+  std::vector<WordBits> words;
+  for (uint32_t i = 0; i < row.size(); ++i) {
+    if (row[i]) words.push_back({i, row[i]});
+  }
+  words.shrink_to_fit();
+  return words;
+}
+
+}  // namespace
 
 size_t RemainderTrie::bytes() const {
   return nodes.capacity() * sizeof(TrieNode) + word_begin.capacity() * sizeof(uint32_t) +
@@ -57,6 +74,7 @@ void LexicalTables::trim_classes() {
     if (class_bytes_ <= max_bytes_ / 4) break;
     const auto it = class_tries_.find(key);
     class_bytes_ -= it->second->counted;
+    trie_shares_.erase(it->second.get());
     class_tries_.erase(it);
   }
 }
@@ -104,10 +122,7 @@ std::unique_ptr<LexicalTable> LexicalTables::build(const LexCursor& cursor, uint
   if (used > words_ / 3) {
     table->dense_ = row_;
   } else {
-    table->sparse_.reserve(used);
-    for (uint32_t i = 0; i < words_; ++i) {
-      if (row_[i]) table->sparse_.push_back({i, row_[i]});
-    }
+    table->sparse_ = pack_row(row_);
   }
   table->bytes_ = sizeof(LexicalTable) + 64 + table->dense_.capacity() * sizeof(uint32_t) +
                   table->sparse_.capacity() * sizeof(WordBits);
@@ -180,72 +195,143 @@ ClassTrie& LexicalTables::class_trie(CharacterStepper& stepper, uint32_t classes
   return *slot;
 }
 
-std::vector<uint32_t>& LexicalTables::ended_with(uint32_t outcome) {
-  for (size_t i = 0; i < outcomes_used_; ++i) {
-    if (outcomes_[i].outcome == outcome) return outcomes_[i].row;
+std::vector<uint32_t>& LexicalTables::Found::ended_with(uint32_t outcome) {
+  for (size_t i = 0; i < used; ++i) {
+    if (outcomes[i].outcome == outcome) return outcomes[i].row;
   }
-  if (outcomes_used_ == outcomes_.size()) outcomes_.push_back({0, {}});
-  Outcome& fresh = outcomes_[outcomes_used_++];
+  if (used == outcomes.size()) outcomes.push_back({0, {}});
+  Outcome& fresh = outcomes[used++];
   fresh.outcome = outcome;
-  fresh.row.assign(words_, 0u);
+  fresh.row.assign(inside.size(), 0u);
   return fresh.row;
+}
+
+void LexicalTables::Found::clear(size_t words) {
+  inside.assign(words, 0u);
+  used = 0;
+}
+
+// One node; its children are left in visits_.
+void LexicalTables::visit_node(ClassTrie& trie, CharacterStepper& stepper, const Plain& all,
+                               const Visit& visit, Found& found) {
+  const auto [n, at] = visit;
+  const uint64_t number = ++visits_made_;
+  if (stepper.anything(at)) {
+    // All tokens from here on, as long as they are well-formed.
+    uint32_t outcome = 0;
+    stepper.ends(at, outcome);
+    uint32_t* ended = found.ended_with(outcome).data();
+    trie.for_each_token(n, [&](uint32_t token) {
+      set_bit(test_bit(all.inside.data(), token) ? found.inside.data() : ended, token);
+    });
+    return;
+  }
+  const std::vector<uint32_t>& points = trie.classes().representatives;
+  const ClassTrie::Node& node = trie.expand(n);
+  trie.add(node.inside, found.inside.data());
+  if (node.ended.count != 0) {
+    uint32_t outcome = 0;
+    if (stepper.ends(at, outcome)) trie.add(node.ended, found.ended_with(outcome).data());
+  }
+  for (const ClassTrie::Edge& edge : trie.edges(node)) {
+    LexCursor next = at;
+    const bool alive = stepper.take(next, points[edge.char_class]);
+    class_alive_[edge.char_class] = number * 2 + alive;
+    if (alive) visits_.push_back({edge.node, next});
+  }
+  // A character in progress is admitted if it can become one that is.
+  for (const ClassTrie::Partial& partial : trie.partials(node)) {
+    for (const uint32_t c : trie.class_set(partial.class_set)) {
+      if (points[c] == CharClasses::kNoCodePoint) continue;
+      if (class_alive_[c] >> 1 != number) {
+        LexCursor next{at.goal, 0, at.decoder};
+        class_alive_[c] = number * 2 + stepper.take(next, points[c]);
+      }
+      if ((class_alive_[c] & 1) == 0) continue;
+      trie.add(partial.tokens, found.inside.data());
+      break;
+    }
+  }
+}
+
+void LexicalTables::visit_below(ClassTrie& trie, CharacterStepper& stepper, const Plain& all,
+                                const Visit& top, Found& found) {
+  visits_.assign(1, top);
+  while (!visits_.empty()) {
+    const Visit visit = visits_.back();
+    visits_.pop_back();
+    visit_node(trie, stepper, all, visit, found);
+  }
 }
 
 void LexicalTables::visit_classes(LexicalTable& table, CharacterStepper& stepper, uint32_t classes,
                                   const LexCursor& cursor) {
+  const Plain& all = plain(stepper, cursor.decoder);
+  if (stepper.anything(cursor)) {
+    row_ = all.inside;
+    if (!all.remainders->words.empty()) {
+      table.remainders_.emplace_back();
+      stepper.ends(cursor, table.remainders_[0].outcome);
+      table.remainders_[0].trie = all.remainders;
+    }
+    return;
+  }
   ClassTrie& trie = class_trie(stepper, classes, cursor.decoder);
-  const std::vector<uint32_t>& points = trie.classes().representatives;
-  class_alive_.assign(points.size(), 0);
-  uint64_t visit = 0;
-  outcomes_used_ = 0;
-  visits_.assign(1, {0, cursor});
-  while (!visits_.empty()) {
-    const auto [n, at] = visits_.back();
-    visits_.pop_back();
-    ++visit;
-    const ClassTrie::Node& node = trie.expand(n);
-    trie.add(node.inside, row_.data());
-    if (node.ended.count != 0) {
-      uint32_t outcome = 0;
-      if (stepper.ends(at, outcome)) trie.add(node.ended, ended_with(outcome).data());
+  const size_t class_count = trie.classes().representatives.size();
+  class_alive_.assign(class_count, 0);
+  found_.clear(words_);
+  visits_.clear();
+  visit_node(trie, stepper, all, {0, cursor}, found_);
+  const std::vector<Visit> children(visits_.begin(), visits_.end());
+  for (const Visit& child : children) {
+    // With many classes much is visited, but from most positions in a unit a first character leads
+    // to one of a few: what is found behind it is kept.
+    if (class_count < kClassesToShare || trie.token_count(child.node) < kTokensToShare) {
+      visit_below(trie, stepper, all, child, found_);
+      continue;
     }
-    for (const ClassTrie::Edge& edge : trie.edges(node)) {
-      LexCursor next = at;
-      const bool alive = stepper.take(next, points[edge.char_class]);
-      class_alive_[edge.char_class] = visit * 2 + alive;
-      if (alive) visits_.push_back({edge.node, next});
-    }
-    // A character in progress is admitted if it can become one that is.
-    for (const ClassTrie::Partial& partial : trie.partials(node)) {
-      for (const uint32_t c : trie.class_set(partial.class_set)) {
-        if (points[c] == CharClasses::kNoCodePoint) continue;
-        if (class_alive_[c] >> 1 != visit) {
-          LexCursor next{at.goal, 0, at.decoder};
-          class_alive_[c] = visit * 2 + stepper.take(next, points[c]);
-        }
-        if ((class_alive_[c] & 1) == 0) continue;
-        trie.add(partial.tokens, row_.data());
-        break;
+    Shared& shared = trie_shares_[&trie][{child.cursor, child.node}];
+    if (!shared.known) {
+      part_.clear(words_);
+      visit_below(trie, stepper, all, child, part_);
+      shared.known = true;
+      shared.inside = pack_row(part_.inside);
+      for (size_t i = 0; i < part_.used; ++i) {
+        const Outcome& o = part_.outcomes[i];
+        shared.ended.push_back({o.outcome, pack_row(o.row)});
       }
+      trie.extra_bytes += shared.bytes();
+    }
+    or_words(found_.inside.data(), shared.inside);
+    for (const auto& [outcome, words] : shared.ended) {
+      or_words(found_.ended_with(outcome).data(), words);
     }
   }
-  visits_made_ += visit;
   const size_t bytes = trie.bytes();
   class_bytes_ += bytes - trie.counted;
   trie.counted = bytes;
 
-  std::sort(outcomes_.begin(), outcomes_.begin() + static_cast<ptrdiff_t>(outcomes_used_),
+  row_ = found_.inside;
+  std::sort(found_.outcomes.begin(), found_.outcomes.begin() + static_cast<ptrdiff_t>(found_.used),
             [](const Outcome& a, const Outcome& b) { return a.outcome < b.outcome; });
-  for (size_t i = 0; i < outcomes_used_; ++i) {
-    table.remainders_.push_back(choose(
-        outcomes_[i].outcome, all_remainders(stepper, cursor.decoder), outcomes_[i].row.data()));
+  for (size_t i = 0; i < found_.used; ++i) {
+    const Outcome& o = found_.outcomes[i];
+    Remainders remainders = choose(o.outcome, all.remainders, o.row.data());
+    if (remainders.any_below(0)) table.remainders_.push_back(std::move(remainders));
   }
 }
 
-std::shared_ptr<const RemainderTrie> LexicalTables::all_remainders(CharacterStepper& stepper,
-                                                                   uint32_t decoder) {
-  std::shared_ptr<const RemainderTrie>& slot = all_remainders_[decoder];
-  if (slot) return slot;
+const LexicalTables::Plain& LexicalTables::plain(CharacterStepper& stepper, uint32_t decoder) {
+  Plain& slot = plain_[decoder];
+  if (slot.remainders) return slot;
+  slot.inside.resize(words_);
+  // Bytes that are characters of their own at a boundary: most.
+  bool alone[128];
+  for (uint32_t b = 0; b < 128; ++b) {
+    uint32_t at = decoder, code_point = CharClasses::kNoCodePoint;
+    alone[b] = stepper.decode_byte(at, static_cast<uint8_t>(b), code_point) == LexStep::kInside &&
+               code_point != CharClasses::kNoCodePoint;
+  }
   ends_.clear();
   size_t depth = 0;
   const TrieNode& top = trie_.node(0);
@@ -261,16 +347,23 @@ std::shared_ptr<const RemainderTrie> LexicalTables::all_remainders(CharacterStep
     const uint32_t n = frame.next++;
     const TrieNode& node = trie_.node(n);
     uint32_t at = cursors_[depth].decoder;
-    uint32_t code_point = CharClasses::kNoCodePoint;
-    const LexStep step = stepper.decode_byte(at, node.byte, code_point);
+    LexStep step = LexStep::kInside;
+    if (node.byte >= 128 || at != decoder || !alone[node.byte]) {
+      uint32_t code_point = CharClasses::kNoCodePoint;
+      step = stepper.decode_byte(at, node.byte, code_point);
+    }
     if (step == LexStep::kEnd) ends_.push_back({0, n});
-    if (step != LexStep::kInside || node.child_count == 0) continue;
+    if (step != LexStep::kInside) continue;
+    if (node.has_tokens) {
+      for (const uint32_t token : trie_.own_tokens(n)) set_bit(slot.inside.data(), token);
+    }
+    if (node.child_count == 0) continue;
     ++depth;
     frames_[depth] = {node.first_child, node.first_child + node.child_count};
     cursors_[depth].decoder = at;
   }
-  slot = std::make_shared<const RemainderTrie>(build_remainders(ends_));
-  shared_bytes_ += slot->bytes();
+  slot.remainders = std::make_shared<const RemainderTrie>(build_remainders(ends_));
+  shared_bytes_ += slot.remainders->bytes() + slot.inside.capacity() * sizeof(uint32_t);
   return slot;
 }
 
@@ -282,7 +375,7 @@ Remainders LexicalTables::choose(uint32_t outcome, std::shared_ptr<const Remaind
   const RemainderTrie& all = *result.trie;
   bool whole = true;
   for (const WordBits& w : all.words) whole = whole && (w.bits & ~row[w.word]) == 0;
-  if (whole) return result;
+  if (whole && !all.words.empty()) return result;
   result.bits.reserve(all.words.size());
   for (const WordBits& w : all.words) result.bits.push_back(w.bits & row[w.word]);
   // Children come behind their parents.

@@ -72,9 +72,14 @@ void MaskFiller::walk(Machine& machine, const Config& config, uint32_t top, Belo
       --depth;
       continue;
     }
-    const uint32_t n = frame.next++;
+    uint32_t n = frame.next;
+    if (frame.filtered) {
+      while (n != frame.end && !has_byte(frame.live, trie_.node(n).byte)) ++n;
+      frame.next = n;
+      if (n == frame.end) continue;
+    }
+    ++frame.next;
     const TrieNode& node = trie_.node(n);
-    if (frame.filtered && !has_byte(frame.live, node.byte)) continue;
     Below next_below = frame.below;
     Config& next = configs_[depth + 1];
     next = configs_[depth];
@@ -142,9 +147,14 @@ void MaskFiller::walk_remainders(Machine& machine, const Config& config,
       --depth;
       continue;
     }
-    const uint32_t n = frame.next++;
+    uint32_t n = frame.next;
+    if (frame.filtered) {
+      while (n != frame.end && !has_byte(frame.live, trie.nodes[n].byte)) ++n;
+      frame.next = n;
+      if (n == frame.end) continue;
+    }
+    ++frame.next;
     const TrieNode& node = trie.nodes[n];
-    if (frame.filtered && !has_byte(frame.live, node.byte)) continue;
     if (!remainders.any_below(n)) continue;
     Config& next = remainder_configs_[depth + 1];
     next = remainder_configs_[depth];

@@ -5,6 +5,11 @@
 #include "constrain/errors.hpp"
 
 namespace constrain {
+namespace {
+
+constexpr uint32_t kBetweenChecks = 8;
+
+}  // namespace
 
 Constraint::Constraint(std::shared_ptr<Vocabulary> vocabulary, MachineFactory factory,
                        size_t max_memory)
@@ -42,7 +47,9 @@ void Constraint::prepare() {
   Shard& shard = vocabulary_->shard();
   shard.trim();
   // No machine: the last rebuild was interrupted by an exception.
-  if (!machine_ || shard_generation_ != shard.generation() || over_limit()) rebuild();
+  // Adding up what is held costs as much as a mask: not every time.
+  const bool over = ++prepared_ % kBetweenChecks == 0 && machine_ && over_limit();
+  if (!machine_ || shard_generation_ != shard.generation() || over) rebuild();
 }
 
 StateId Constraint::advance(StateId state, uint32_t token) {

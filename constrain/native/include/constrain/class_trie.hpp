@@ -13,6 +13,7 @@
 // children and 4 for each token.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -65,9 +66,38 @@ class ClassTrie {
   std::span<const uint32_t> class_set(uint32_t set) const { return class_sets_[set]; }
   const CharClasses& classes() const { return classes_; }
   void add(const Tokens& tokens, uint32_t* row) const;
+  // Tokens that end here or go on from here, well-formed or not.
+  template <class Use>
+  void for_each_token(uint32_t n, Use use) const {
+    const Node& node = nodes_[n];
+    if (node.inside.dense) {
+      const uint32_t* row = rows_.data() + node.inside.begin;
+      for (size_t i = 0; i < row_words_; ++i) {
+        for (uint32_t left = row[i]; left != 0; left &= left - 1) {
+          use(static_cast<uint32_t>(i * 32) + static_cast<uint32_t>(std::countr_zero(left)));
+        }
+      }
+    } else {
+      for (uint32_t i = 0; i < node.inside.count; ++i) use(tokens_[node.inside.begin + i]);
+    }
+    for (uint32_t i = 0; i < node.heads; ++i) {
+      const Head& head = heads_[node.first_head + i];
+      for (const uint32_t token : trie_.subtree_tokens(head.first, head.count)) use(token);
+    }
+  }
+  // How many these are.
+  size_t token_count(uint32_t n) const {
+    size_t total = nodes_[n].inside.count;
+    for (uint32_t i = 0; i < nodes_[n].heads; ++i) {
+      const Head& head = heads_[nodes_[n].first_head + i];
+      total += trie_.subtree_tokens(head.first, head.count).size();
+    }
+    return total;
+  }
   size_t bytes() const;
 
   uint64_t last_used = 0;
+  size_t extra_bytes = 0;   // held for this trie by the owner
   size_t counted = 0;   // bytes, as the owner has counted them
 
  private:

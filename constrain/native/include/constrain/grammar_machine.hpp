@@ -36,6 +36,7 @@ class GrammarMachine final : public Machine {
   bool leave(Config&, uint32_t) override { return false; }
   void begin_trial() override;
   void end_trial() override;
+  bool live_bytes(const Config& config, ByteSet& out) override;
   size_t bytes() const override;
   std::string describe(const Config& config) override;
   bool complete(const Config& config, std::string& out, size_t limit) override;
@@ -73,6 +74,7 @@ class GrammarMachine final : public Machine {
   std::span<const Item> items(const Config& config) const;
   void begin_set();
   void add(uint32_t key, StackId stacks);
+  bool settle(uint32_t at);      // unites what arrived; whether the item changed
   void read(std::span<const Item> items, uint8_t byte);
   void close();                  // completes items_ by returns, marks and calls; sets accepts_
   void call_out();
@@ -96,6 +98,16 @@ class GrammarMachine final : public Machine {
   std::unordered_map<uint64_t, uint32_t> also_;
 
   // The set in the making: items_ in order of arrival, position_[key] valid if its stamp is now's.
+  // Stacks that arrive for an item wait in a list and are united at once when the item is used:
+  // united one by one they would leave as many sets behind.
+  struct Arrival {
+    StackId stacks;
+    uint32_t next;               // kNone: the last one
+  };
+  std::vector<Arrival> arrivals_;
+  std::vector<uint32_t> arrived_;      // per position: the first of its list
+  std::vector<StackId> unite_;
+  uint32_t union_budget_;
   std::vector<Item> items_, kept_;
   std::vector<uint32_t> position_, stamp_;
   uint32_t now_ = 0;

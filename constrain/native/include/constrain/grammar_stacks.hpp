@@ -39,9 +39,11 @@ class GrammarStacks {
     const Entry entry{back, below};
     return intern({&entry, 1});
   }
-  StackId unite(StackId a, StackId b);
-  // How many pairs the unions until the next call may look at in depth.
-  void set_budget(uint32_t pairs) { budget_ = pairs; }
+  // The union of one set or more.
+  StackId unite(std::span<const StackId> sets);
+  // How many entries the unions below topmost frames may make until the next call.
+  void set_budget(uint32_t entries) { budget_ = entries; }
+  uint32_t budget() const { return budget_; }
 
   void begin_trial();
   void end_trial();
@@ -52,10 +54,12 @@ class GrammarStacks {
     uint32_t begin, count, hash;
   };
   struct Frame {
+    uint32_t back;          // the result goes below this return state
     uint32_t merged;        // where the merged entries begin in merged_
     uint32_t end;
     uint32_t at;            // the next entry of them
     uint32_t out;           // where the result begins in out_
+    StackId a, b;           // the two sets, if they are two (b is not 0 then)
   };
   struct Memo {
     StackId a = 0, b = 0, result = 0;
@@ -63,7 +67,7 @@ class GrammarStacks {
 
   StackId intern(std::span<const Entry> entries);
   StackId lookup(std::span<const Entry> entries, uint32_t hash);
-  void open(StackId a, StackId b);
+  void open(size_t from, uint32_t back);
   void rehash(size_t slots);
   Memo& memo(StackId a, StackId b) {
     return memo_[(a * 0x9E3779B1u ^ b * 0x85EBCA77u) >> 22];
@@ -74,7 +78,7 @@ class GrammarStacks {
   std::vector<uint32_t> slots_;           // id + 1
   std::vector<Memo> memo_;
   std::vector<Frame> frames_;
-  std::vector<std::pair<StackId, StackId>> pairs_;   // what each frame unites
+  std::vector<StackId> ids_;              // sets to be united
   std::vector<Entry> merged_, out_;
   uint32_t budget_ = 0;
   bool trial_ = false, memo_used_ = false;

@@ -108,6 +108,9 @@ class LexicalPool final : public LexicalStepper, public CharacterStepper {
   }
   size_t reachable(uint32_t decoder, CodePointRange out[3]) const override;
   bool take(LexCursor& cursor, uint32_t code_point) override;
+  bool anything(const LexCursor& cursor) const override {
+    return cursor.goal == kAnything && cursor.tracked == 0;
+  }
   bool ends(const LexCursor& cursor, uint32_t& outcome) override;
 
   // ---- interned lists and texts
@@ -153,6 +156,14 @@ class LexicalPool final : public LexicalStepper, public CharacterStepper {
   // What these regexes distinguish.  References stay valid.
   const CharClasses& partition(uint32_t dfas) { return partition_list_[partition_number(dfas)]; }
   uint32_t partition_number(uint32_t dfas);
+  void interval_starts(std::span<const uint32_t> dfas, std::vector<uint32_t>& out) const;
+  // The number of the partition of intervals that begin at `starts` by what distinguishes them.
+  uint32_t intern_partition(std::vector<uint32_t> starts,
+                            std::vector<std::vector<uint32_t>> signatures);
+  // How the classes of a regex merge where only what can be reached from this state counts: an
+  // index into merged_; 0: not at all.
+  uint32_t merged_classes(uint32_t dfa, uint32_t state);
+  void collect_states(LexId id, std::vector<std::pair<uint32_t, uint32_t>>& out);
   uint32_t class_of(const CharClasses& p, uint32_t code_point) const;
   void collect_sets(LexId id, std::vector<StringSet>& out);
   template <class Leaf>
@@ -169,6 +180,9 @@ class LexicalPool final : public LexicalStepper, public CharacterStepper {
   FlatMap wide_by_class_, wide_by_point_, contains_, without_, unions_, distance_, partitions_;
   std::deque<CharClasses> partition_list_;
   std::unordered_map<uint64_t, std::vector<uint32_t>> partition_index_;   // by content
+  std::vector<std::vector<uint32_t>> merged_{{}};   // merged class of each class of a regex
+  FlatMap merged_index_;                            // by regex and state
+  FlatMap merged_partitions_;                       // by list of regexes and merged_
   std::vector<TextNode> texts_;
   FlatMap text_index_;
 };

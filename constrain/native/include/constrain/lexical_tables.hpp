@@ -165,14 +165,42 @@ class LexicalTables {
     uint32_t outcome;
     std::vector<uint32_t> row;   // tokens whose unit ends so
   };
+  // What a visit of class nodes has found so far.
+  struct Found {
+    std::vector<uint32_t> inside;
+    std::vector<Outcome> outcomes;   // the first `used`
+    size_t used = 0;
+    void clear(size_t words);
+    std::vector<uint32_t>& ended_with(uint32_t outcome);
+  };
+  // What is found below a child of the root of a class trie from one position.
+  struct Shared {
+    bool known = false;
+    std::vector<WordBits> inside;
+    std::vector<std::pair<uint32_t, std::vector<WordBits>>> ended;
+    size_t bytes() const {
+      size_t total = sizeof(*this) + 64 + inside.capacity() * sizeof(WordBits);
+      for (const auto& [outcome, words] : ended) total += 64 + words.capacity() * sizeof(WordBits);
+      return total;
+    }
+  };
+
+  // Of a unit of any language, read from a character boundary.
+  struct Plain {
+    std::vector<uint32_t> inside;                     // tokens that stay inside
+    std::shared_ptr<const RemainderTrie> remainders;  // of those that end it
+  };
 
   std::unique_ptr<LexicalTable> build(const LexCursor& cursor, uint32_t node);
   void walk_bytes(LexicalTable& table, const LexCursor& cursor, uint32_t node);
   void visit_classes(LexicalTable& table, CharacterStepper& stepper, uint32_t classes,
                      const LexCursor& cursor);
   ClassTrie& class_trie(CharacterStepper& stepper, uint32_t classes, uint32_t decoder);
-  std::vector<uint32_t>& ended_with(uint32_t outcome);
-  std::shared_ptr<const RemainderTrie> all_remainders(CharacterStepper& stepper, uint32_t decoder);
+  void visit_node(ClassTrie& trie, CharacterStepper& stepper, const Plain& all, const Visit& visit,
+                  Found& found);
+  void visit_below(ClassTrie& trie, CharacterStepper& stepper, const Plain& all, const Visit& top,
+                   Found& found);
+  const Plain& plain(CharacterStepper& stepper, uint32_t decoder);
   static Remainders choose(uint32_t outcome, std::shared_ptr<const RemainderTrie> trie,
                            const uint32_t* row);
   RemainderTrie build_remainders(std::span<const End> ends) const;
@@ -185,7 +213,7 @@ class LexicalTables {
   bool use_classes_ = true;
   size_t bytes_ = 0;          // of tables
   size_t class_bytes_ = 0;
-  size_t shared_bytes_ = 0;   // of all_remainders_
+  size_t shared_bytes_ = 0;   // of plain_
   uint64_t tick_ = 0;
   uint32_t generation_ = 0;
   uint64_t built_ = 0;
@@ -194,17 +222,16 @@ class LexicalTables {
   uint64_t visits_made_ = 0;
   std::unordered_map<Key, std::unique_ptr<LexicalTable>, KeyHash> tables_;
   std::unordered_map<uint64_t, std::unique_ptr<ClassTrie>> class_tries_;   // classes, decoder
-  // By decoder: the remainders of all tokens that end a unit, whatever its language.
-  std::unordered_map<uint32_t, std::shared_ptr<const RemainderTrie>> all_remainders_;
+  std::unordered_map<const ClassTrie*, std::unordered_map<Key, Shared, KeyHash>> trie_shares_;
+  std::unordered_map<uint32_t, Plain> plain_;   // by decoder
   // Scratch of build.
   std::vector<Frame> frames_;
   std::vector<LexCursor> cursors_;
   std::vector<uint32_t> row_;
   std::vector<End> ends_;
   std::vector<Visit> visits_;
-  std::vector<Outcome> outcomes_;
-  size_t outcomes_used_ = 0;
-  std::vector<uint64_t> class_alive_;   // visit * 2 + alive, by class
+  Found found_, part_;
+  std::vector<uint64_t> class_alive_;   // number of the visit * 2 + alive, by class
 };
 
 }  // namespace constrain

@@ -121,6 +121,8 @@ class CharacterStepper {
   virtual size_t reachable(uint32_t decoder, CodePointRange out[3]) const = 0;
   // From boundary to boundary; false: dead.
   virtual bool take(LexCursor& cursor, uint32_t code_point) = 0;
+  // The unit may go on and end in any way, with the outcome that ends() gives here.
+  virtual bool anything(const LexCursor& cursor) const = 0;
   // The unit may end here.
   virtual bool ends(const LexCursor& cursor, uint32_t& outcome) = 0;
 };

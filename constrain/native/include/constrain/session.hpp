@@ -60,6 +60,7 @@ class Constraint {
   size_t max_memory_;
   uint32_t generation_ = 0;
   uint32_t shard_generation_ = 0;
+  uint32_t prepared_ = 0;   // calls of prepare
   std::unique_ptr<Machine> machine_;
   std::unique_ptr<StateTable> states_;
   std::unique_ptr<MaskCache> masks_;

@@ -49,6 +49,10 @@ class Trie {
   std::span<const uint32_t> subtree_tokens(uint32_t n) const {
     return {order_.data() + ranges_[n].begin, ranges_[n].end - ranges_[n].begin};
   }
+  // Of `count` siblings from node n on.
+  std::span<const uint32_t> subtree_tokens(uint32_t n, uint32_t count) const {
+    return {order_.data() + ranges_[n].begin, ranges_[n + count - 1].end - ranges_[n].begin};
+  }
   uint32_t subtree_size(uint32_t n) const { return ranges_[n].end - ranges_[n].begin; }
   std::span<const uint32_t> order() const { return order_; }
   std::string_view text(uint32_t token) const { return texts_[token]; }

@@ -240,14 +240,17 @@ class ToolCallParser:
         reader = self._reader
         if reader is None:
             return False
+        wrong: ArgumentReadError | None = None
         try:
             end, delta = reader.feed(self._buffer, 0, final)
         except ArgumentReadError as error:
-            return self._fail(str(error))
+            wrong, end, delta = error, error.end, error.delta
         self._raw.append(self._consume(end))
         if delta:
             self._arguments.append(delta)
             self._out.append(ArgumentsDelta(self._started.index, delta))
+        if wrong is not None:
+            return self._fail(str(wrong))
         if reader.done:
             self._state = self._after_arguments
             return True
@@ -262,8 +265,7 @@ class ToolCallParser:
         if found.status is Status.MORE:
             return False
         if found.status is Status.NO:
-            where = self._buffer[:40]
-            return self._fail(f"expected the end of the call, found {where!r}")
+            return self._fail("expected the end of the call")
         self._consume(found.end)
         self._finish_call()
         self._state = self._between_calls

@@ -24,7 +24,7 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _NUMBER_PREFIX = re.compile(
     r"-?(?:(?:0|[1-9][0-9]*)(?:\.(?:[0-9]+(?:[eE](?:[+-]?[0-9]*)?)?)?|[eE](?:[+-]?[0-9]*)?)?)?"
 )
-_NUMBER_CHARS = re.compile(r"[-+.eE0-9]+")
+_NUMBER_CHARS = frozenset("-+.eE0123456789")
 _PLAIN = re.compile(r'[^"\\\x00-\x1f]+')
 _LITERALS = {"t": ("true", True), "f": ("false", False), "n": ("null", None)}
 _SPACE = " \t\r\n"
@@ -32,7 +32,9 @@ _HEX = frozenset("0123456789abcdefABCDEF")
 
 
 class JsonReadError(ConstrainError):
-    """Not JSON: `message` says what was expected."""
+    """Not JSON; `position` is the index of the wrong character in the chunk that was fed."""
+
+    position: int = 0
 
 
 class _Missing:
@@ -70,27 +72,33 @@ class JsonReader:
         Raises JsonReadError at the first character that no JSON value has there.
         """
         at, end = start, len(text)
-        while at < end and not self.done:
-            state = self._state
-            if state in ("string", "key string"):
-                at = self._in_string(text, at)
-            elif state == "number":
-                found = _NUMBER_CHARS.match(text, at)
-                if found:
-                    self._piece.append(found.group())
-                    at = found.end()
-                    if not _NUMBER_PREFIX.fullmatch("".join(self._piece)):
-                        raise JsonReadError(f"{''.join(self._piece)[:40]!r} begins no number")
-                else:
-                    self._end_number()
-            elif state == "literal":
-                at = self._in_literal(text, at)
-            elif text[at] in _SPACE:
-                at += 1
-            else:
-                self._structure(text[at])
-                at += 1
+        try:
+            while at < end and not self.done:
+                at = self._step(text, at)
+        except JsonReadError as error:
+            error.position = at
+            raise
         return at
+
+    def _step(self, text: str, at: int) -> int:
+        state = self._state
+        if state in ("string", "key string"):
+            return self._in_string(text, at)
+        if state == "number":
+            if text[at] not in _NUMBER_CHARS:
+                self._end_number()
+                return at
+            self._piece.append(text[at])
+            # long numbers are looked at when they end, so that reading them stays linear
+            short = len(self._piece) <= 40
+            if short and not _NUMBER_PREFIX.fullmatch("".join(self._piece)):
+                raise JsonReadError(f"{''.join(self._piece)!r} begins no number")
+            return at + 1
+        if state == "literal":
+            return self._in_literal(text, at)
+        if text[at] not in _SPACE:
+            self._structure(text[at])
+        return at + 1
 
     def finish(self) -> None:
         """Nothing more follows.  Raises JsonReadError if the value is not complete."""

@@ -31,7 +31,21 @@ __all__ = ["ArgumentReadError", "ArgumentReader", "make_reader"]
 
 
 class ArgumentReadError(ConstrainError):
-    """Arguments that are not written as their format says."""
+    """Arguments that are not written as their format says.
+
+    ``end`` and ``delta`` are what the failing `feed` had read before, as it would have returned
+    them: what is read does not depend on the chunks, also where it fails.
+    """
+
+    def __init__(self, message: str) -> None:
+        self.end = 0
+        self.delta = ""
+        super().__init__(message)
+
+    def after(self, end: int, delta: str) -> ArgumentReadError:
+        """The same error with what was read before it."""
+        self.end, self.delta = end, delta
+        return self
 
 
 class ArgumentReader(Protocol):
@@ -75,12 +89,14 @@ class JsonArgumentsReader:
             if at == len(text):
                 return at, ""
             if text[at] != "{":
-                raise ArgumentReadError(f"expected an object of arguments, found {text[at]!r}")
+                error = ArgumentReadError(f"expected an object of arguments, found {text[at]!r}")
+                raise error.after(at, "")
             self._begun = True
         try:
             end = self._reader.feed(text, at)
-        except JsonReadError as error:
-            raise ArgumentReadError(str(error)) from None
+        except JsonReadError as wrong:
+            end = wrong.position
+            raise ArgumentReadError(str(wrong)).after(end, text[at:end]) from None
         self.done = self._reader.done
         return end, text[at:end]
 
@@ -104,14 +120,15 @@ class MarkedReader:
         out: list[str] = []
         while not self.done:
             before = at
-            at, piece = self._string(text, at) if self._in_string else self._plain(text, at)
-            if piece:
-                out.append(piece)
-                try:
-                    self._reader.feed(piece)
-                except JsonReadError as error:
-                    raise ArgumentReadError(str(error)) from None
-                self.done = self._reader.done
+            try:
+                end, piece = self._string(text, at) if self._in_string else self._plain(text, at)
+                self._reader.feed(piece)
+            except (ArgumentReadError, JsonReadError) as wrong:
+                at = skip_space(text, at)
+                raise ArgumentReadError(str(wrong)).after(at, "".join(out)) from None
+            at = end
+            out.append(piece)
+            self.done = self._reader.done
             if at == before:
                 break
         return at, "".join(out)
@@ -141,7 +158,7 @@ class MarkedReader:
             end = text.find(":", at)
             bad = re.search(r"[{}\[\],\n]", text[at : end if end >= 0 else len(text)])
             if bad:
-                raise ArgumentReadError(f"expected a key and ':', found {text[at : at + 30]!r}")
+                raise ArgumentReadError("expected a key and ':'")
             if end < 0:
                 return at, ""
             self._wants_key = False
@@ -180,10 +197,11 @@ class PythonReader:
         out: list[str] = []
         while not self.done:
             before = at
-            if self._key is None:
-                at, piece = self._keyword(text, at, final)
-            else:
-                at, piece = self._value(text, at, final)
+            try:
+                step = self._keyword if self._key is None else self._value
+                at, piece = step(text, at, final)
+            except ArgumentReadError as wrong:
+                raise wrong.after(at, "".join(out)) from None
             out.append(piece)
             if at == before and not self.done:
                 break
@@ -200,13 +218,13 @@ class PythonReader:
                 return start, "}" if self._values else "{}"
             if closing.status is Status.MORE or (start == len(text) and not final):
                 return at, ""
-            raise ArgumentReadError(f"expected ',' or the end, found {text[start : start + 20]!r}")
+            raise ArgumentReadError("expected ',' or the end of the call")
         found = _KEYWORD.match(text, start)
         if not found:
             name = _KEYWORD_PREFIX.match(text, start)
             if not final and (start == len(text) or (name and name.end() == len(text))):
                 return at, ""
-            raise ArgumentReadError(f"expected a keyword, found {text[start : start + 20]!r}")
+            raise ArgumentReadError("expected a keyword and '='")
         self._key = found.group(1)
         if self._key in self._values:
             raise ArgumentReadError(f"the keyword {self._key!r} occurs twice")

@@ -63,7 +63,10 @@ class TaggedReader:
         while not self.done:
             before, key = at, self._key
             step = self._between if key is None else self._value
-            at, piece = step(text, at, final)
+            try:
+                at, piece = step(text, at, final)
+            except ArgumentReadError as wrong:
+                raise wrong.after(at, "".join(out)) from None
             out.append(piece)
             if at == before and key == self._key and not self.done:
                 break
@@ -98,10 +101,7 @@ class TaggedReader:
         if closing is Status.YES:
             self.done = True
             return at, "}" if self._values else "{}"
-        start = skip_space(text, at)
-        raise ArgumentReadError(
-            f"expected an argument or the end of the call, found {text[start : start + 40]!r}"
-        )
+        raise ArgumentReadError("expected an argument or the end of the call")
 
     def _begin_value(self, holes: dict[str, str]) -> str:
         key = holes["key"]

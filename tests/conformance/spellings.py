@@ -91,15 +91,11 @@ def written(value: Any, rng: random.Random, share: float, *, integers: bool, bla
             return "{" + gap() + ",".join(members) + "}"
         if isinstance(item, list):
             return "[" + gap() + ",".join(map(write, item)) + "]"
-        if isinstance(item, float) or (isinstance(item, int) and not isinstance(item, bool)):
-            if isinstance(item, float) or integers:
-                return gap() + respelled(item, rng) + gap()
+        if isinstance(item, float) or (integers and type(item) is int):
+            return gap() + respelled(item, rng) + gap()
         return gap() + json.dumps(item) + gap()
 
-    def around(item: Any) -> str:
-        return gap() + write(item) + gap()
-
-    return around(value)
+    return gap() + write(value) + gap()
 
 
 def spellings(value: Any, rng: random.Random, *, integers: bool = True) -> list[str]:

@@ -186,7 +186,7 @@ def test_masks_and_walks_of_generated_schemas(schema: Any, seed: int) -> None:
         assert reference.errors(oracle.parse(walk.text)) == [], walk.text
 
 
-@settings(SETTINGS, max_examples=120)
+@settings(SETTINGS, max_examples=80)
 @given(schema=schemas.schemas().filter(truth.is_plain), seed=st.integers(0, 10_000))
 def test_every_bit_in_small_worlds(schema: Any, seed: int) -> None:
     """Allowed and refused tokens alike: a finite set of values, whose texts are all known."""

@@ -11,6 +11,7 @@ constexpr uint32_t kNone = GrammarTables::kNone;
 constexpr uint32_t kUnset = 0xFFFFFFFFu;
 constexpr uint32_t kUnionBudget = 4096;     // entries that one step may make by unions in depth
 constexpr uint32_t kLeastBudget = 64;
+constexpr uint32_t kShortList = 8;          // arrivals of an item that are looked through
 constexpr size_t kResolveBudget = 200;      // items looked at to see an obligation met
 
 uint32_t hash_items(const uint32_t* words, size_t count) {
@@ -29,7 +30,8 @@ GrammarMachine::GrammarMachine(std::shared_ptr<const Program> program)
     : program_(std::move(program)),
       tables_(program_->args),
       states_(tables_.states()),
-      union_budget_(kUnionBudget) {
+      union_budget_(kUnionBudget),
+      seen_(1024) {
   position_.resize(states_);
   stamp_.resize(states_);
   conjunctions_.push_back({});
@@ -93,49 +95,81 @@ bool GrammarMachine::ends(uint32_t id) const {
 void GrammarMachine::begin_set() {
   items_.clear();
   todo_.clear();
-  queued_.clear();
   pending_.clear();
   arrivals_.clear();
   arrived_.clear();
+  long_list_.clear();
   accepts_ = false;
   if (++now_ == 0) {
     std::ranges::fill(stamp_, 0u);
+    std::ranges::fill(seen_, Seen{});
     now_ = 1;
   }
 }
 
 void GrammarMachine::add(uint32_t key, StackId stacks) {
-  uint32_t at;
   if (stamp_[key] != now_) {
     stamp_[key] = now_;
-    at = position_[key] = uint32_t(items_.size());
+    position_[key] = uint32_t(items_.size());
     items_.push_back({key, kUnset});
-    queued_.push_back(0);
     arrived_.push_back(kNone);
-  } else {
-    at = position_[key];
+    long_list_.push_back(0);
+  } else if (was_seen(key, stacks)) {
+    return;
   }
-  arrivals_.push_back({stacks, arrived_[at]});
+  const uint32_t at = position_[key];
+  arrivals_.push_back({at, stacks, arrived_[at]});
   arrived_[at] = uint32_t(arrivals_.size() - 1);
-  if (queued_[at]) return;
-  queued_[at] = 1;
-  todo_.push_back(at);
+  todo_.push_back(arrived_[at]);
 }
 
-bool GrammarMachine::settle(uint32_t at) {
-  uint32_t next = arrived_[at];
+// Whether these stacks arrived at this key before, which is there already.
+bool GrammarMachine::was_seen(uint32_t key, StackId stacks) {
+  uint32_t length = 0;
+  uint32_t next = arrived_[position_[key]];
+  for (; next != kNone && length < kShortList; next = arrivals_[next].next, ++length) {
+    if (arrivals_[next].stacks == stacks) return true;
+  }
   if (next == kNone) return false;
-  arrived_[at] = kNone;
-  const StackId before = items_[at].stacks;
-  if (before == kUnset && arrivals_[next].next == kNone) {
-    items_[at].stacks = arrivals_[next].stacks;
-    return true;
+  // A long list: all its stacks are in the table from the moment it became long.
+  if (arrivals_.size() * 2 >= seen_.size()) grow_seen();
+  if (length == kShortList && !long_list_[position_[key]]) {
+    long_list_[position_[key]] = 1;
+    for (uint32_t i = arrived_[position_[key]]; i != kNone; i = arrivals_[i].next) {
+      insert_seen(key, arrivals_[i].stacks);
+    }
+  }
+  return !insert_seen(key, stacks);
+}
+
+// False: it was there.
+bool GrammarMachine::insert_seen(uint32_t key, StackId stacks) {
+  const size_t mask = seen_.size() - 1;
+  size_t at = (key * 0x9E3779B1u ^ stacks * 0x85EBCA77u) & mask;
+  for (; seen_[at].stamp == now_; at = (at + 1) & mask) {
+    if (seen_[at].key == key && seen_[at].stacks == stacks) return false;
+  }
+  seen_[at] = {now_, key, stacks};
+  return true;
+}
+
+void GrammarMachine::grow_seen() {
+  std::vector<Seen> old(seen_.size() * 4);
+  old.swap(seen_);
+  for (const Seen& seen : old) {
+    if (seen.stamp == now_) insert_seen(seen.key, seen.stacks);
+  }
+}
+
+void GrammarMachine::settle(uint32_t at) {
+  const uint32_t first = arrived_[at];
+  if (arrivals_[first].next == kNone) {
+    items_[at].stacks = arrivals_[first].stacks;
+    return;
   }
   unite_.clear();
-  if (before != kUnset) unite_.push_back(before);
-  for (; next != kNone; next = arrivals_[next].next) unite_.push_back(arrivals_[next].stacks);
+  for (uint32_t i = first; i != kNone; i = arrivals_[i].next) unite_.push_back(arrivals_[i].stacks);
   items_[at].stacks = stacks_.unite(unite_);
-  return items_[at].stacks != before;
 }
 
 void GrammarMachine::read(std::span<const Item> from, uint8_t byte) {
@@ -151,11 +185,9 @@ void GrammarMachine::read(std::span<const Item> from, uint8_t byte) {
 void GrammarMachine::close() {
   // First what ends: returns lead to states that may end as well.
   while (!todo_.empty()) {
-    const uint32_t at = todo_.back();
+    const Arrival& arrival = arrivals_[todo_.back()];
+    const Item item{items_[arrival.at].key, arrival.stacks};
     todo_.pop_back();
-    queued_[at] = 0;
-    if (!settle(at)) continue;
-    const Item item = items_[at];
     const uint32_t state = state_of(item.key), obligation = obligation_of(item.key);
     if (tables_.is_final(state)) {
       const size_t count = stacks_.entries(item.stacks).size();
@@ -172,6 +204,7 @@ void GrammarMachine::close() {
       add(key_of(mark.target, also(obligation, mark.obligation)), item.stacks);
     }
   }
+  for (uint32_t at = 0; at < items_.size(); ++at) settle(at);
   call_out();
 }
 
@@ -385,7 +418,7 @@ size_t GrammarMachine::bytes() const {
   size_t sum = sizeof(*this) + tables_.bytes() + stacks_.bytes();
   sum += pairs_.capacity() * (sizeof(Pair) + 48) + (position_.capacity() + stamp_.capacity()) * 4;
   for (const auto& list : conjunctions_) sum += sizeof(list) + list.capacity() * 4;
-  sum += also_.size() * 40;
+  sum += also_.size() * 40 + seen_.capacity() * sizeof(Seen);
   sum += lists_.capacity() * sizeof(List) + list_items_.capacity() * sizeof(Item);
   return sum + list_slots_.capacity() * 4;
 }

@@ -11,6 +11,9 @@ namespace {
 // character.
 constexpr size_t kClassesToShare = 5;
 constexpr size_t kTokensToShare = 256;
+// From how many classes on a node made of so few vocabulary nodes is walked by bytes.
+constexpr size_t kClassesToWalk = 6;
+constexpr uint32_t kHeadsToWalk = 1;
 
 std::vector<WordBits> pack_row(const std::vector<uint32_t>& row) {
   std::vector<WordBits> words;
@@ -254,13 +257,57 @@ void LexicalTables::visit_node(ClassTrie& trie, CharacterStepper& stepper, const
   }
 }
 
+void LexicalTables::walk_heads(const ClassTrie& trie, const Visit& visit, Found& found) {
+  const ClassTrie::Node& node = trie.node(visit.node);
+  trie.add(node.inside, found.inside.data());
+  for (const ClassTrie::Head& head : trie.heads(node)) {
+    size_t depth = 0;
+    frames_[0] = {head.first, head.first + head.count};
+    cursors_[0] = visit.cursor;
+    while (true) {
+      Frame& frame = frames_[depth];
+      if (frame.next == frame.end) {
+        if (depth == 0) break;
+        --depth;
+        continue;
+      }
+      const uint32_t n = frame.next++;
+      const TrieNode& at = trie_.node(n);
+      LexCursor next = cursors_[depth];
+      uint32_t outcome = 0;
+      ++steps_;
+      const LexStep step = stepper_.step(next, at.byte, outcome);
+      if (step == LexStep::kEnd) {
+        uint32_t* row = found.ended_with(outcome).data();
+        for (const uint32_t token : trie_.subtree_tokens(n)) set_bit(row, token);
+      }
+      if (step != LexStep::kInside) continue;
+      if (at.has_tokens) {
+        for (const uint32_t token : trie_.own_tokens(n)) set_bit(found.inside.data(), token);
+      }
+      if (at.child_count) {
+        ++depth;
+        frames_[depth] = {at.first_child, at.first_child + at.child_count};
+        cursors_[depth] = next;
+      }
+    }
+  }
+}
+
 void LexicalTables::visit_below(ClassTrie& trie, CharacterStepper& stepper, const Plain& all,
                                 const Visit& top, Found& found) {
   visits_.assign(1, top);
   while (!visits_.empty()) {
     const Visit visit = visits_.back();
     visits_.pop_back();
-    visit_node(trie, stepper, all, visit, found);
+    // Where many classes have hardly merged anything, a node is not worth its memory.
+    const ClassTrie::Node& node = trie.node(visit.node);
+    if (!node.expanded && node.heads <= kHeadsToWalk &&
+        trie.classes().representatives.size() >= kClassesToWalk && !stepper.anything(visit.cursor)) {
+      walk_heads(trie, visit, found);
+    } else {
+      visit_node(trie, stepper, all, visit, found);
+    }
   }
 }
 

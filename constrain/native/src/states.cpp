@@ -14,6 +14,7 @@ uint64_t hash(const Config& config) {
 }
 
 constexpr size_t kFirstSlots = 256;
+constexpr size_t kBlock = 32;   // words compared at once
 
 }  // namespace
 
@@ -98,9 +99,23 @@ void MaskCache::store(StateId state, const LexicalTable* base, const uint32_t* r
   Entry entry;
   entry.base = base;
   entry.offset = static_cast<uint32_t>(changed_.size());
-  for (uint32_t i = 0; i < words_; ++i) {
-    if (row[i] != (from ? from[i] : 0u)) changed_.push_back({i, row[i]});
+  // Most blocks are equal, and comparing them is a few vector instructions.
+  const auto compare = [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) {
+      if (row[i] != (from ? from[i] : 0u)) changed_.push_back({static_cast<uint32_t>(i), row[i]});
+    }
+  };
+  size_t at = 0;
+  for (; at + kBlock <= words_; at += kBlock) {
+    uint32_t different = 0;
+    if (from) {
+      for (size_t i = 0; i < kBlock; ++i) different |= row[at + i] ^ from[at + i];
+    } else {
+      for (size_t i = 0; i < kBlock; ++i) different |= row[at + i];
+    }
+    if (different != 0) compare(at, at + kBlock);
   }
+  compare(at, words_);
   entry.count = static_cast<uint32_t>(changed_.size()) - entry.offset;
   entry.kind = Kind::kChanges;
   if (entry.count > words_ / 3) {

@@ -55,6 +55,11 @@ class ClassTrie {
   ClassTrie(const Trie& trie, const CharacterStepper& stepper, const CharClasses& classes,
             uint32_t decoder, size_t words);
 
+  // The children of a vocabulary node.
+  struct Head {
+    uint32_t first, count;
+  };
+
   // Node 0 is the root.  References are valid until the next expand().
   const Node& expand(uint32_t n);
   std::span<const Edge> edges(const Node& node) const {
@@ -62,6 +67,10 @@ class ClassTrie {
   }
   std::span<const Partial> partials(const Node& node) const {
     return {partials_.data() + node.first_partial, node.partials};
+  }
+  const Node& node(uint32_t n) const { return nodes_[n]; }
+  std::span<const Head> heads(const Node& node) const {
+    return {heads_.data() + node.first_head, node.heads};
   }
   std::span<const uint32_t> class_set(uint32_t set) const { return class_sets_[set]; }
   const CharClasses& classes() const { return classes_; }
@@ -101,10 +110,6 @@ class ClassTrie {
   size_t counted = 0;   // bytes, as the owner has counted them
 
  private:
-  // The children of a vocabulary node.
-  struct Head {
-    uint32_t first, count;
-  };
   struct Step {
     uint32_t next, end, decoder;
   };

@@ -74,7 +74,10 @@ class GrammarMachine final : public Machine {
   std::span<const Item> items(const Config& config) const;
   void begin_set();
   void add(uint32_t key, StackId stacks);
-  bool settle(uint32_t at);      // unites what arrived; whether the item changed
+  bool was_seen(uint32_t key, StackId stacks);
+  bool insert_seen(uint32_t key, StackId stacks);
+  void grow_seen();
+  void settle(uint32_t at);      // unites what arrived
   void read(std::span<const Item> items, uint8_t byte);
   void close();                  // completes items_ by returns, marks and calls; sets accepts_
   void call_out();
@@ -98,21 +101,27 @@ class GrammarMachine final : public Machine {
   std::unordered_map<uint64_t, uint32_t> also_;
 
   // The set in the making: items_ in order of arrival, position_[key] valid if its stamp is now's.
-  // Stacks that arrive for an item wait in a list and are united at once when the item is used:
-  // united one by one they would leave as many sets behind.
+  // Every set of stacks that arrives at a key is followed once; they are united at the end: united
+  // one by one they would be followed again and again, and leave as many sets behind.
   struct Arrival {
+    uint32_t at;                 // position of the item
     StackId stacks;
-    uint32_t next;               // kNone: the last one
+    uint32_t next;               // the arrival at the item before this one; kNone: none
+  };
+  struct Seen {
+    uint32_t stamp = 0, key = 0;
+    StackId stacks = 0;
   };
   std::vector<Arrival> arrivals_;
-  std::vector<uint32_t> arrived_;      // per position: the first of its list
+  std::vector<uint32_t> arrived_;      // per position: the last of its list
+  std::vector<uint8_t> long_list_;     // per position: its arrivals are in seen_
   std::vector<StackId> unite_;
   uint32_t union_budget_;
+  std::vector<Seen> seen_;
   std::vector<Item> items_, kept_;
   std::vector<uint32_t> position_, stamp_;
   uint32_t now_ = 0;
-  std::vector<uint32_t> todo_;   // positions whose returns and marks are to be followed
-  std::vector<uint8_t> queued_;  // per position
+  std::vector<uint32_t> todo_;   // arrivals whose returns and marks are to be followed
   std::vector<Pending> pending_;
   bool accepts_ = false;
 

@@ -198,6 +198,8 @@ class LexicalTables {
   ClassTrie& class_trie(CharacterStepper& stepper, uint32_t classes, uint32_t decoder);
   void visit_node(ClassTrie& trie, CharacterStepper& stepper, const Plain& all, const Visit& visit,
                   Found& found);
+  // The same for a node and all below it, byte by byte.
+  void walk_heads(const ClassTrie& trie, const Visit& visit, Found& found);
   void visit_below(ClassTrie& trie, CharacterStepper& stepper, const Plain& all, const Visit& top,
                    Found& found);
   const Plain& plain(CharacterStepper& stepper, uint32_t decoder);

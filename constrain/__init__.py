@@ -38,14 +38,16 @@ from constrain.matcher import Matcher
 from constrain.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from constrain.specs import Choice, JsonSchema, Regex
+    from constrain.specs import Choice, Gbnf, JsonSchema, Lark, Regex
 
 __all__ = [
     "Choice",
     "CompiledConstraint",
     "ConstrainError",
+    "Gbnf",
     "GrammarError",
     "JsonSchema",
+    "Lark",
     "LimitExceededError",
     "Matcher",
     "Regex",
@@ -64,7 +66,9 @@ __all__ = [
 
 _LAZY = {
     "Choice": "constrain.specs",
+    "Gbnf": "constrain.specs",
     "JsonSchema": "constrain.specs",
+    "Lark": "constrain.specs",
     "Regex": "constrain.specs",
 }
 

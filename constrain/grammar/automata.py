@@ -14,7 +14,7 @@ a state again only when the class of a successor was split.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 from constrain.errors import LimitExceededError
 
@@ -32,7 +32,11 @@ __all__ = [
 Range = tuple[int, int, int]
 
 
-def partition(classes: list[int], successors: Sequence[Iterable[int]], signature) -> list[int]:
+def partition(
+    classes: list[int],
+    successors: Sequence[Iterable[int]],
+    signature: Callable[[int, list[int]], Hashable],
+) -> list[int]:
     """The coarsest refinement of `classes` (one per state) that `signature` cannot split.
 
     `signature(state, classes)` is hashable and depends on the classes of `successors[state]` alone.
@@ -84,7 +88,7 @@ def partition(classes: list[int], successors: Sequence[Iterable[int]], signature
     return classes
 
 
-def strong_components(graph: dict[int, Iterable[int]]) -> list[list[int]]:
+def strong_components(graph: Mapping[int, Iterable[int]]) -> list[list[int]]:
     """Strongly connected components, callees first (Tarjan's algorithm without recursion)."""
     index: dict[int, int] = {}
     low: dict[int, int] = {}
@@ -300,9 +304,7 @@ class ByteDfa:
     def reduced(self) -> ByteDfa:
         """Minimal and trim."""
         rows, special = self.rows, self.special
-        everyone = [
-            [r[2] for r in rows[s]] + list(special[s].values()) for s in range(len(rows))
-        ]
+        everyone = [[r[2] for r in rows[s]] + list(special[s].values()) for s in range(len(rows))]
         live = _live(self.finals, everyone)
         if 0 not in live:
             return ByteDfa([[]], [{}], set())
@@ -320,9 +322,7 @@ class ByteDfa:
                 return ranges
             return ranges, frozenset((x, classes[t]) for x, t in extra.items())
 
-        successors = [
-            [r[2] for r in rows[s]] + list(special[s].values()) for s in range(len(rows))
-        ]
+        successors = [[r[2] for r in rows[s]] + list(special[s].values()) for s in range(len(rows))]
         classes = partition(start, successors, signature)
         number = {classes[0]: 0}
         order = [0]

@@ -214,9 +214,7 @@ class _Marks:
     def __init__(self, flat: FlatNets) -> None:
         self.flat = flat
         # Bytes behind which an obligation is met for good, and those that do not break it.
-        self.free = [
-            byte_mask(r for r in row if r[2] == ANYTHING) for row in flat.obligation_rows
-        ]
+        self.free = [byte_mask(r for r in row if r[2] == ANYTHING) for row in flat.obligation_rows]
         self.allowed = [byte_mask(row) for row in flat.obligation_rows]
         for at, ends in enumerate(flat.obligation_ends):
             if ends:
@@ -233,8 +231,7 @@ class _Marks:
         nets = self.flat.nets
         self.first = {at: [byte_mask(row) for row in net.rows] for at, net in nets.items()}
         self.ends = {
-            at: [state in net.finals for state in range(len(net.rows))]
-            for at, net in nets.items()
+            at: [state in net.finals for state in range(len(net.rows))] for at, net in nets.items()
         }
         changed = True
         while changed:
@@ -328,7 +325,8 @@ class _Marks:
         todo = [(at, target, obligation, state)]
         seen = set(todo)
 
-        def visit(*key: int) -> None:
+        def visit(inside: int, behind: int, open_: int, other: int) -> None:
+            key = (inside, behind, open_, other)
             if key not in seen:
                 seen.add(key)
                 todo.append(key)

@@ -23,7 +23,7 @@ from constrain.errors import (
     RegexError,
     UnsupportedError,
 )
-from constrain.grammar.ir import Expression, Grammar
+from constrain.grammar.ir import Expression, Grammar, Terminal
 from constrain.grammar.terminals import literal_terminal, regex_terminal
 
 __all__ = ["parse_lark"]
@@ -32,6 +32,9 @@ _PLACE = re.compile(r"(?:,? at| in)? ?line (\d+),? col(?:umn)? (\d+)")
 _NAMED = re.compile(
     r"(?:Rule|Terminal|Template|rule|terminal|terminals|symbol|Symbol)[^'\"]*?'?\b([A-Za-z_]\w*)'?"
 )
+# Brackets outside of strings, regular expressions and comments.
+_BRACKETS = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|#[^\n]*|/(?:\\.|[^/\\\n])+/|[()\[\]]')
+_MAX_NESTING = 200
 _IMPORT = re.compile(r"^\s*%(?:import|extend|override)\s+(\.?)([A-Za-z_][\w.]*)", re.MULTILINE)
 
 
@@ -54,6 +57,7 @@ def parse_lark(
             "reading Lark grammars needs the package lark: pip install lark"
         ) from error
     reader = _Reader(text, start, list(import_paths), source)
+    reader.check_nesting()
     try:
         loaded, _ = load_grammar.load_grammar(text, source, list(import_paths), False)
         reader.check(loaded)
@@ -81,6 +85,21 @@ class _Reader:
         self.start = start
         self.import_paths = import_paths
         self.source = source
+
+    def check_nesting(self) -> None:
+        """Lark's loader recurses on groups, and needs seconds to fail on thousands of them."""
+        if self.text.count("(") + self.text.count("[") <= _MAX_NESTING:
+            return
+        depth = 0
+        for match in _BRACKETS.finditer(self.text):
+            found = match.group()
+            depth += 1 if found in "([" else -1 if found in ")]" else 0
+            if depth > _MAX_NESTING:
+                line = self.text.count("\n", 0, match.start()) + 1
+                raise LimitExceededError(
+                    f"groups are nested more than {_MAX_NESTING} deep (line {line})",
+                    limit="nesting",
+                )
 
     # -- errors --------------------------------------------------------------------------------
 
@@ -194,7 +213,7 @@ class _Reader:
     def grammar(self, terminals: Sequence[Any], rules: Sequence[Any], ignored: Any) -> Grammar:
         ignored_names = set(ignored)
         numbers: dict[str, int] = {}
-        found = []
+        found: list[Terminal] = []
         skipped: list[int] = []
         for terminal in terminals:
             numbers[terminal.name] = len(found)
@@ -228,7 +247,7 @@ class _Reader:
             skipped,
         )
 
-    def terminal(self, definition: Any, *, ignored: bool) -> Any:
+    def terminal(self, definition: Any, *, ignored: bool) -> Terminal:
         pattern = definition.pattern
         name = str(definition.name)
         if pattern.type == "str" and not pattern.flags and not ignored:
@@ -256,6 +275,4 @@ class _Reader:
         if place[0] is None:
             place = self.locate(name)
         shown = name if not name.startswith("__") else f"/{value}/"
-        raise GrammarError(
-            f"malformed terminal {shown}: {why}", line=place[0], column=place[1]
-        )
+        raise GrammarError(f"malformed terminal {shown}: {why}", line=place[0], column=place[1])

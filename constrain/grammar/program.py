@@ -59,7 +59,7 @@ def _encode(flat: FlatNets) -> array[int]:
         base[at] = count
         count += len(flat.nets[at].rows)
     graph = {at: [x >> 1 for x in flat.nets[at].special[0] if not x & 1] for at in order}
-    rank = {}
+    rank: dict[int, int] = {}
     for component in reversed(strong_components(graph)):
         for at in component:
             rank[at] = len(rank)

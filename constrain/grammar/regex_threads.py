@@ -12,6 +12,7 @@ the tree node inside of a character, then wrapped in a 1-tuple.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -28,11 +29,11 @@ from constrain.regex.charsets import (
 )
 
 try:  # Python 3.11 and newer
-    from re import _constants as sre_constants  # type: ignore[attr-defined]
-    from re import _parser as sre_parse  # type: ignore[attr-defined]
+    from re import _constants as sre_constants
+    from re import _parser as sre_parse
 except ImportError:  # Python 3.10
-    import sre_constants  # type: ignore[no-redef]
-    import sre_parse  # type: ignore[no-redef]
+    import sre_constants
+    import sre_parse
 
 __all__ = ["GHOST", "MATCH", "Threads"]
 
@@ -263,9 +264,7 @@ class Threads:
             context = (None,) * (len(self.sets) + 1)
         return self._ordered([(self.first, None, _NONE)], context), context
 
-    def _ordered(
-        self, threads: Sequence[Thread], context: tuple[Any, ...]
-    ) -> tuple[Thread, ...]:
+    def _ordered(self, threads: Sequence[Thread], context: tuple[Any, ...]) -> tuple[Thread, ...]:
         """Threads in order, with splits and assertions resolved; a match cuts what is below."""
         result: list[Thread] = []
         seen: set[Thread] = set()
@@ -276,9 +275,7 @@ class Threads:
                     return tuple(result)
         return tuple(result)
 
-    def _expand(
-        self, thread: Thread, context: tuple[Any, ...], seen: set[Thread]
-    ) -> list[Thread]:
+    def _expand(self, thread: Thread, context: tuple[Any, ...], seen: set[Thread]) -> list[Thread]:
         result: list[Thread] = []
         todo = [thread]
         while todo:
@@ -414,4 +411,4 @@ class Threads:
         self._cuts(threads, cuts)
         self._context_cuts(context, cuts)
         points = sorted(cuts)
-        return [(a, b - 1) for a, b in zip(points, points[1:])]
+        return [(a, b - 1) for a, b in itertools.pairwise(points)]

@@ -28,7 +28,7 @@ from collections.abc import Hashable, Sequence
 from functools import lru_cache
 from typing import Any
 
-from constrain.errors import LimitExceededError, RegexError, UnsupportedError
+from constrain.errors import LimitExceededError, RegexError
 from constrain.grammar.automata import Range, merge_ranges, partition
 from constrain.grammar.ir import ANYTHING, Obligations, Terminal
 from constrain.grammar.regex_threads import GHOST, MATCH, Threads
@@ -69,9 +69,7 @@ def regex_terminal(name: str, pattern: str, flags: int = 0, *, ignored: bool = F
     except re.error as error:
         raise RegexError(error.msg, pattern=pattern, position=error.pos) from error
     except RecursionError as error:
-        raise LimitExceededError(
-            "regular expression: nesting too deep", limit="nesting"
-        ) from error
+        raise LimitExceededError("regular expression: nesting too deep", limit="nesting") from error
     lexemes = _Lexemes(threads, complete=not ignored)
     return lexemes.terminal(name)
 
@@ -305,5 +303,3 @@ def _minimal_lexemes(
             row.append((first, last, number[label]))
         result.append(merge_ranges(row))
     return result, [begins[state] for state in order]
-
-

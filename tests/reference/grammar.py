@@ -7,6 +7,7 @@ own Earley parser.
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Sequence
 from typing import Any
@@ -32,15 +33,15 @@ class SlowMachine:
         range_begin, call_begin, mark_begin = (take(states + 1) for _ in range(3))
         self.final = take(states)
         flat = take(2 * ranges)
-        self.rows = [flat[2 * a : 2 * b] for a, b in zip(range_begin, range_begin[1:])]
+        self.rows = [flat[2 * a : 2 * b] for a, b in itertools.pairwise(range_begin)]
         flat = take(3 * calls)
-        self.calls = [flat[3 * a : 3 * b] for a, b in zip(call_begin, call_begin[1:])]
+        self.calls = [flat[3 * a : 3 * b] for a, b in itertools.pairwise(call_begin)]
         flat = take(2 * marks)
-        self.marks = [flat[2 * a : 2 * b] for a, b in zip(mark_begin, mark_begin[1:])]
+        self.marks = [flat[2 * a : 2 * b] for a, b in itertools.pairwise(mark_begin)]
         begin = take(obligations + 1)
         self.at_end = take(obligations)
         flat = take(2 * obligation_ranges)
-        self.obligations = [flat[2 * a : 2 * b] for a, b in zip(begin, begin[1:])]
+        self.obligations = [flat[2 * a : 2 * b] for a, b in itertools.pairwise(begin)]
         if at != len(table):
             raise AssertionError("the table is longer than its header says")
 

@@ -6,6 +6,7 @@ import random
 import re
 
 import pytest
+
 from constrain.errors import LimitExceededError, RegexError, UnsupportedError
 from constrain.grammar.ir import Terminal
 from constrain.grammar.terminals import regex_terminal
@@ -42,6 +43,8 @@ PATTERNS = [
     r"(?:a(?!b)|ab?)+",
     r"a{2,3}?b{1,2}",
 ]
+
+TEXTS = ["/* a */ b */", "ab", "ab\n", "ab\nc", "#a#\nb", "#"]
 
 
 def _lexemes_of_re(expression: re.Pattern[str], text: str, ignored: bool) -> set[int]:
@@ -86,10 +89,11 @@ def test_lexemes_are_those_that_lark_tries(pattern: str, ignored: bool) -> None:
     rnd = random.Random(pattern)
     expression = re.compile(pattern)
     terminal = regex_terminal("T", pattern, ignored=ignored)
-    alphabet = sorted(set(pattern) - set("()|?:*+[]<!^.=#/$\\{}"))[:7] + ["\n", "é", "1", " "]
+    alphabet = [*sorted(set(pattern) - set("()|?:*+[]<!^.=#/$\\{}"))[:7], "\n", "é", "1", " "]
     some = False
-    for _ in range(400):
-        text = "".join(rnd.choice(alphabet) for _ in range(rnd.randrange(1, 8)))
+    texts = list(TEXTS)
+    texts += ["".join(rnd.choice(alphabet) for _ in range(rnd.randrange(1, 8))) for _ in range(400)]
+    for text in texts:
         expected = _lexemes_of_re(expression, text, ignored)
         some = some or bool(expected)
         assert _lexemes(terminal, text) == expected, text

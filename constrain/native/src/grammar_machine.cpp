@@ -218,10 +218,13 @@ void GrammarMachine::call_out() {
       std::push_heap(pending_.begin(), pending_.end(), later);
     }
   };
-  for (const Item& item : items_) collect(item);
+  for (size_t i = 0; i < items_.size(); ++i) {
+    const Item item = items_[i];
+    collect(item);
+  }
   while (!pending_.empty()) {
     const uint32_t rank = pending_.front().rank;
-    const size_t before = items_.size();
+    todo_.clear();
     while (!pending_.empty() && pending_.front().rank == rank) {
       std::pop_heap(pending_.begin(), pending_.end(), later);
       const Pending call = pending_.back();
@@ -231,9 +234,12 @@ void GrammarMachine::call_out() {
           tables_.is_pure(call.back) ? call.stacks : stacks_.push(call.back, call.stacks);
       add(key_of(call.callee, call.obligation), stacks);
     }
-    for (size_t i = before; i < items_.size(); ++i) {
-      settle(uint32_t(i));
-      const Item item = items_[i];
+    // The callee's start may have been there before, with other stacks.
+    for (size_t i = 0; i < todo_.size(); ++i) {
+      const uint32_t at = arrivals_[todo_[i]].at;
+      if (arrived_[at] != todo_[i]) continue;      // not the last arrival at it
+      settle(at);
+      const Item item = items_[at];
       collect(item);
     }
   }

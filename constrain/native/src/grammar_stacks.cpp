@@ -19,7 +19,7 @@ uint32_t hash_of(std::span<const GrammarStacks::Entry> entries) {
 
 }  // namespace
 
-GrammarStacks::GrammarStacks() : slots_(kFirstSlots), memo_(1024) { push(kBottom, kBottom); }
+GrammarStacks::GrammarStacks() : slots_(kFirstSlots) { push(kBottom, kBottom); }
 
 GrammarStacks::StackId GrammarStacks::intern(std::span<const Entry> entries) {
   return lookup(entries, hash_of(entries));
@@ -36,6 +36,7 @@ GrammarStacks::StackId GrammarStacks::lookup(std::span<const Entry> found, uint3
   const auto id = static_cast<StackId>(nodes_.size());
   nodes_.push_back({static_cast<uint32_t>(entries_.size()), static_cast<uint32_t>(found.size()),
                     hash});
+  united_.push_back(0);
   entries_.insert(entries_.end(), found.begin(), found.end());
   slots_[at] = id + 1;
   if (nodes_.size() * 2 > slots_.size()) rehash(slots_.size() * 2);
@@ -52,26 +53,34 @@ void GrammarStacks::rehash(size_t slots) {
   }
 }
 
-// Begins the union of the sets in ids_[from ...], which it takes from there.
-void GrammarStacks::open(size_t from, uint32_t back) {
-  Frame frame{};
-  frame.back = back;
-  frame.merged = static_cast<uint32_t>(merged_.size());
-  if (ids_.size() - from == 2) {
-    frame.a = ids_[from];
-    frame.b = ids_[from + 1];
-  }
+// The union of the sets in ids_[from ...], which it takes from there, if it is known or nothing has
+// to be united below; else kBottom, and a frame is opened.
+GrammarStacks::StackId GrammarStacks::open(size_t from, uint32_t back) {
+  const auto merged = static_cast<uint32_t>(merged_.size());
   for (size_t i = from; i < ids_.size(); ++i) {
     const auto more = entries(ids_[i]);
     merged_.insert(merged_.end(), more.begin(), more.end());
   }
   ids_.resize(from);
-  std::sort(merged_.begin() + frame.merged, merged_.end());
-  merged_.erase(std::unique(merged_.begin() + frame.merged, merged_.end()), merged_.end());
-  frame.at = frame.merged;
-  frame.end = static_cast<uint32_t>(merged_.size());
-  frame.out = static_cast<uint32_t>(out_.size());
-  frames_.push_back(frame);
+  std::sort(merged_.begin() + merged, merged_.end());
+  merged_.erase(std::unique(merged_.begin() + merged, merged_.end()), merged_.end());
+  bool doubles = false;
+  for (size_t i = merged + 1; i < merged_.size(); ++i) {
+    doubles = doubles || merged_[i].back == merged_[i - 1].back;
+  }
+  const StackId listed = intern({merged_.data() + merged, merged_.size() - merged});
+  if (!doubles || budget_ == 0 || united_[listed] != 0) {
+    merged_.resize(merged);
+    if (!doubles || united_[listed] == 0) {
+      complete_ = complete_ && !doubles;
+      return listed;      // without budget: the same stacks, listed under several entries
+    }
+    return united_[listed];
+  }
+  const auto end = static_cast<uint32_t>(merged_.size());
+  budget_ -= std::min(budget_, end - merged);
+  frames_.push_back({back, listed, merged, end, static_cast<uint32_t>(out_.size()), merged});
+  return kBottom;
 }
 
 GrammarStacks::StackId GrammarStacks::unite(std::span<const StackId> sets) {
@@ -79,54 +88,45 @@ GrammarStacks::StackId GrammarStacks::unite(std::span<const StackId> sets) {
   std::sort(ids_.begin(), ids_.end());
   ids_.erase(std::unique(ids_.begin(), ids_.end()), ids_.end());
   if (ids_.size() == 1) return ids_[0];
-  if (ids_.size() == 2) {
-    const Memo& known = memo(ids_[0], ids_[1]);
-    if (known.result != 0 && known.a == ids_[0] && known.b == ids_[1]) return known.result;
-  }
-  open(0, kBottom);
-  while (true) {
-    Frame& frame = frames_.back();
+  complete_ = true;
+  StackId result = open(0, kBottom);
+  while (!frames_.empty()) {
     bool opened = false;
-    while (frame.at < frame.end && !opened) {
+    while (!opened && frames_.back().at < frames_.back().end) {
+      Frame& frame = frames_.back();
       const uint32_t first = frame.at, back = merged_[first].back;
       uint32_t last = first + 1;
       while (last < frame.end && merged_[last].back == back) ++last;
       frame.at = last;
-      if (last - first == 1 || budget_ == 0) {
-        // Without budget: the same stacks, listed under several entries.
-        out_.insert(out_.end(), merged_.begin() + first, merged_.begin() + last);
+      if (last - first == 1) {
+        out_.push_back(merged_[first]);
         continue;
       }
-      if (last - first == 2) {
-        const Memo& known = memo(merged_[first].below, merged_[first + 1].below);
-        if (known.result != 0 && known.a == merged_[first].below &&
-            known.b == merged_[first + 1].below) {
-          out_.push_back({back, known.result});
-          continue;
-        }
-      }
       for (uint32_t i = first; i < last; ++i) ids_.push_back(merged_[i].below);
-      open(ids_.size() - (last - first), back);
-      budget_ -= std::min(budget_, 1 + frames_.back().end - frames_.back().merged);
-      opened = true;
+      const StackId below = open(ids_.size() - (last - first), back);
+      opened = below == kBottom;
+      if (!opened) out_.push_back({back, below});
     }
     if (opened) continue;
     const Frame done = frames_.back();
     frames_.pop_back();
-    const StackId result = intern({out_.data() + done.out, out_.size() - done.out});
+    result = intern({out_.data() + done.out, out_.size() - done.out});
     out_.resize(done.out);
     merged_.resize(done.merged);
-    if (done.b != 0) {
-      memo(done.a, done.b) = {done.a, done.b, result};
-      memo_used_ = true;
-    }
-    if (frames_.empty()) return result;
-    out_.push_back({done.back, result});
+    if (complete_) remember(done.listed, result);
+    if (!frames_.empty()) out_.push_back({done.back, result});
   }
+  return result;
+}
+
+void GrammarStacks::remember(StackId listed, StackId united) {
+  if (trial_ && listed < trial_nodes_) trial_united_.push_back(listed);
+  united_[listed] = united;
 }
 
 void GrammarStacks::begin_trial() {
   trial_ = true;
+  trial_united_.clear();
   trial_nodes_ = nodes_.size();
   trial_entries_ = entries_.size();
   trial_slots_ = slots_.size();
@@ -149,13 +149,14 @@ void GrammarStacks::end_trial() {
     rehash(slots_.size());
   }
   entries_.resize(trial_entries_);
-  if (memo_used_) std::fill(memo_.begin(), memo_.end(), Memo{});
-  memo_used_ = false;
+  united_.resize(trial_nodes_);
+  for (const StackId id : trial_united_) united_[id] = 0;
+  trial_united_.clear();
 }
 
 size_t GrammarStacks::bytes() const {
   return entries_.capacity() * sizeof(Entry) + nodes_.capacity() * sizeof(Node) +
-         slots_.capacity() * 4 + memo_.size() * sizeof(Memo);
+         (slots_.capacity() + united_.capacity()) * 4;
 }
 
 }  // namespace constrain

@@ -91,7 +91,7 @@ Formula JsonTheory::load_uncached(int32_t node) {
     case Op::kUnevaluatedProperties: {
       std::vector<uint32_t> sources;
       for (int32_t i = 0; i < args[b]; ++i) {
-        sources.push_back(string_language(load(args[b + 1 + 2 * i])));
+        sources.push_back(matcher(args[b + 1 + 2 * i]));
         sources.push_back(load(args[b + 2 + 2 * i]));
       }
       return object(unevaluated_p(load(a), sources));
@@ -114,6 +114,44 @@ Formula JsonTheory::load_uncached(int32_t node) {
   throw Error("unknown operator in program");
 }
 
+// The strings that satisfy a node, read off the program itself: a schema for property names may
+// refer back to the object that it belongs to, which is not loaded yet, but says nothing of strings.
+LexId JsonTheory::matcher(int32_t node) {
+  const uint32_t known = matchers_.find(uint64_t(node));
+  if (known != FlatMap::kMissing) return known;
+  const int32_t* row = &program_.nodes[size_t(node) * 3];
+  const Op op = Op(row[0]);
+  const int32_t a = row[1], b = row[2];
+  LexId r = LexicalPool::kAnything;
+  if (++load_depth_ > kMaxLoadDepth)
+    throw LimitError("the schema nests in-place keywords too deeply", "nesting");
+  switch (op) {
+    case Op::kAnd:
+    case Op::kOr:
+    case Op::kOne: {
+      std::vector<LexId> parts;
+      for (int32_t i = 0; i < b; ++i) parts.push_back(matcher(program_.args[size_t(a + i)]));
+      r = op == Op::kAnd  ? pool_.all_of(parts)
+          : op == Op::kOr ? pool_.any_of(parts)
+                          : pool_.exactly_one(parts);
+      break;
+    }
+    case Op::kNot: r = pool_.negate(matcher(a)); break;
+    case Op::kRef: r = matcher(program_.refs[size_t(a)]); break;
+    case Op::kFalse:
+    case Op::kType:
+    case Op::kEnum:
+    case Op::kRegex:
+    case Op::kStrings:
+    case Op::kMinLength:
+    case Op::kMaxLength: r = string_language(load(node)); break;
+    default: break;  // about other types, so true of every string
+  }
+  --load_depth_;
+  matchers_.set(uint64_t(node), r);
+  return r;
+}
+
 Formula JsonTheory::load_object(const int32_t* row) {
   std::vector<std::pair<TextId, Formula>> properties;
   std::vector<std::pair<LexId, Formula>> generics;
@@ -128,22 +166,19 @@ Formula JsonTheory::load_object(const int32_t* row) {
   }
   const int32_t n_patterns = *row++;
   for (int32_t i = 0; i < n_patterns; ++i, row += 2) {
-    const LexId keys = string_language(load(row[0]));
+    const LexId keys = matcher(row[0]);
     const Formula f = load(row[1]);
     if (f != kTrue) generics.push_back({keys, f});
     matched.push_back(keys);
   }
   const Formula additional = load(*row++);
-  const Formula names = load(*row++);
+  const LexId names = matcher(*row++);
   if (additional != kTrue) {
     matched.push_back(pool_.strings(pool_.sets().from(texts)));
     for (LexId& m : matched) m = pool_.negate(m);
     generics.push_back({pool_.all_of(matched), additional});
   }
-  if (names != kTrue) {
-    const LexId others = pool_.negate(string_language(names));
-    if (others != LexicalPool::kNothing) generics.push_back({others, kFalse});
-  }
+  if (names != LexicalPool::kAnything) generics.push_back({pool_.negate(names), kFalse});
   const int32_t n_required = *row++;
   for (int32_t i = 0; i < n_required; ++i) required.push_back(strings_[size_t(*row++)]);
   const uint32_t least = uint32_t(row[0]);

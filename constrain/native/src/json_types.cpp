@@ -251,6 +251,14 @@ std::optional<std::vector<ValueId>> JsonTheory::candidates(Formula f, int depth)
 
 std::optional<std::vector<ValueId>> JsonTheory::enumerate(Formula f, size_t cap) {
   const LimitScope unlimited(*this, kNoHeight);
+  // A recursive schema asks about itself; whoever asks again gets no list.
+  if (!enumerating_.insert(f).second) return std::nullopt;
+  struct Leave {
+    std::unordered_set<Formula>& open;
+    Formula f;
+    ~Leave() { open.erase(f); }
+  } leave{enumerating_, f};
+  if (enumerating_.size() > kMaxEnumerations) return std::nullopt;
   std::vector<ValueId> out;
   const auto finish = [&]() -> std::optional<std::vector<ValueId>> {
     std::sort(out.begin(), out.end());

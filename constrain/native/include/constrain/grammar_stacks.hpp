@@ -55,33 +55,28 @@ class GrammarStacks {
   };
   struct Frame {
     uint32_t back;          // the result goes below this return state
-    uint32_t merged;        // where the merged entries begin in merged_
-    uint32_t end;
-    uint32_t at;            // the next entry of them
+    StackId listed;         // what is united, as a set with several entries per return state
+    uint32_t at, end;       // entries of merged_ that are left
     uint32_t out;           // where the result begins in out_
-    StackId a, b;           // the two sets, if they are two (b is not 0 then)
-  };
-  struct Memo {
-    StackId a = 0, b = 0, result = 0;
+    uint32_t merged;        // where the entries began
   };
 
   StackId intern(std::span<const Entry> entries);
   StackId lookup(std::span<const Entry> entries, uint32_t hash);
-  void open(size_t from, uint32_t back);
+  StackId open(size_t from, uint32_t back);
+  void remember(StackId listed, StackId united);
   void rehash(size_t slots);
-  Memo& memo(StackId a, StackId b) {
-    return memo_[(a * 0x9E3779B1u ^ b * 0x85EBCA77u) >> 22];
-  }
-
   std::vector<Entry> entries_;
   std::vector<Node> nodes_;
   std::vector<uint32_t> slots_;           // id + 1
-  std::vector<Memo> memo_;
+  std::vector<StackId> united_;           // per set: its canonical form, 0 if that is not known
   std::vector<Frame> frames_;
   std::vector<StackId> ids_;              // sets to be united
   std::vector<Entry> merged_, out_;
   uint32_t budget_ = 0;
-  bool trial_ = false, memo_used_ = false;
+  bool trial_ = false;
+  bool complete_ = true;                  // no union was cut short by the budget
+  std::vector<StackId> trial_united_;     // older sets whose form was found in the trial
   size_t trial_nodes_ = 0, trial_entries_ = 0, trial_slots_ = 0;
 };
 

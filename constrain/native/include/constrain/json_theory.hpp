@@ -185,6 +185,7 @@ class JsonTheory final : public Formulas {
 
   Formula load(int32_t node);
   Formula load_uncached(int32_t node);
+  LexId matcher(int32_t node);
   Formula merge_tables(const std::vector<Formula>& tables) override;
   Formula table_from(std::vector<std::pair<TextId, Formula>> properties,
                      std::vector<std::pair<LexId, Formula>> generics,
@@ -295,6 +296,7 @@ class JsonTheory final : public Formulas {
 
   std::vector<Formula> loaded_;
   int load_depth_ = 0;
+  FlatMap matchers_;
   std::vector<LexId> regexes_;
   std::vector<TextId> strings_;
   std::vector<ValueId> constants_;
@@ -323,12 +325,14 @@ class JsonTheory final : public Formulas {
   std::unordered_map<uint32_t, Child> child_memo_;
   std::unordered_map<uint64_t, LexId> keys_memo_;
   std::unordered_map<Formula, std::optional<std::vector<ValueId>>> domain_memo_;
+  std::unordered_set<Formula> enumerating_;
   FlatMap holds_memo_;
   Formula free_ = 0;  // "equals an earlier item", for items whose values are not known
 
   static constexpr size_t kTicks = 3000;
   static constexpr size_t kGuardedCalls = 4000;
   static constexpr int kMaxDepth = 1500;
+  static constexpr size_t kMaxEnumerations = 64;
 };
 
 }  // namespace constrain

@@ -40,7 +40,9 @@ class _PlacedError(ConstrainError):
     def __init__(self, message: str, *, pointer: str | None = None) -> None:
         self.message = message
         self.pointer = pointer
-        super().__init__(message if pointer is None else f"{message} (at {pointer or 'the root'!s})")
+        super().__init__(
+            message if pointer is None else f"{message} (at {pointer or 'the root'!s})"
+        )
 
 
 class SchemaError(_PlacedError):

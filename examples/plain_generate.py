@@ -16,7 +16,6 @@ PATTERN = r"(January|July|November|December) [1-9][0-9]?, 19[0-9]{2}"
 def generate(max_new_tokens: int = 24) -> list[str]:
     """One date for each prompt, in one batch."""
     from constrain.integrations.transformers import ConstrainedLogitsProcessor
-
     from constrain.models import load_model
 
     model, tokenizer = load_model()

@@ -123,7 +123,12 @@ class Report:
 
 def _policies(program: Program) -> Iterator[ReportEntry]:
     if program.whitespace == "bounded":
-        yield ReportEntry("", "", "narrowed", "whitespace='bounded': in a gap at most 8 blanks, or two line breaks and 120 blanks")
+        yield ReportEntry(
+            "",
+            "",
+            "narrowed",
+            "whitespace='bounded': in a gap at most 8 blanks, or two line breaks and 120 blanks",
+        )
     elif program.whitespace == "compact":
         yield ReportEntry("", "", "narrowed", "whitespace='compact': no whitespace between tokens")
     if program.numbers == "plain":

@@ -8,10 +8,10 @@ import re
 from typing import Any
 
 import pytest
-from constrain.integrations.transformers import ConstrainedLogitsProcessor
 
 import constrain
 from constrain.decoding import generate, generate_batch
+from constrain.integrations.transformers import ConstrainedLogitsProcessor
 from constrain.models import load_model
 
 pytestmark = pytest.mark.model

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from constrain.integrations.transformers import ConstrainedLogitsProcessor
 
 from constrain.errors import ConstrainError
+from constrain.integrations.transformers import ConstrainedLogitsProcessor
 from constrain.vocabulary import Vocabulary
 
 torch = pytest.importorskip("torch")

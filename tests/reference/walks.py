@@ -37,6 +37,7 @@ from tests.reference.vocabularies import TestVocabulary
 
 WHITESPACE = b" \t\n\r"
 _COMPLETION_BYTES = 50_000
+_LONG_NUMBER = 60
 _LETTERS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -275,7 +276,7 @@ class Walker:
         matcher = trail.matcher.fork()
         scanner = trail.scanner.copy()
         text = bytearray(trail.text)
-        steps = blanks = 0
+        steps = blanks = digits = 0
         while steps < limit:
             if not self._fill(matcher):
                 return Walk("dead", bytes(text), steps, "no token is allowed")
@@ -297,6 +298,11 @@ class Walker:
             blanks = blanks + 1 if not written.strip(WHITESPACE) and not scanner.in_string else 0
             if blanks > 60:
                 return Walk("dead", bytes(text), steps, "nothing but whitespace")
+            digits = digits + 1 if scanner.in_number and not scanner.in_string else 0
+            if digits > _LONG_NUMBER:
+                # An integer that began with a fraction ends by the right exponent only.
+                lost = Walk("unfinished", bytes(text), steps, "lost in a number")
+                return self._completed(matcher, bytes(text), steps) or lost
         return Walk("unfinished", bytes(text), steps, f"stuck after {bytes(text)[-60:]!r}")
 
     def _word(

@@ -182,12 +182,13 @@ def _format(t: Translator, frame: Frame, value: object) -> None:
         t.fail(frame, "format", "a string", value)
     if not (t.formats or frame.context.resource.dialect.format_assertion):
         return
-    node = t.format(value, frame.context.resource.dialect.name, frame.place)
+    draft = frame.context.resource.dialect.name
+    node = t.format(value, draft, frame.place)
     if node is None:
         t.note(frame, "format", "unknown", f"{value!r} is not enforced")
         return
     frame.out.append(node)
-    narrowing = narrowed_format(value)
+    narrowing = narrowed_format(value, draft)
     if narrowing is not None:
         t.note(frame, "format", "narrowed", f"{value!r}: {narrowing}")
 

@@ -53,8 +53,10 @@ def named_format(name: str, draft: str) -> array | None:
     return compile_format(name, draft)
 
 
-def narrowed_format(name: str) -> str | None:
+def narrowed_format(name: str, draft: str) -> str | None:
     """What of a known format is never generated although it is valid, or None."""
     from constrain.regex import NARROWED
 
+    if name == "hostname" and draft in ("4", "6"):
+        return None  # encoded names are names like any other there
     return NARROWED.get(name)

@@ -94,26 +94,6 @@ def cut_down(schema: Any) -> dict[str, Any]:
     }
 
 
-def is_plain(schema: Any) -> bool:
-    """Whether a generated schema compiles: no reference leads back to itself in place.
-
-    A reference from `propertyNames` does not, since a key is another value; such a schema is
-    nevertheless refused by the machine, which says so, and left out here.
-    """
-    if schemas.is_cyclic(schema):
-        return False
-    todo = [schema]
-    while todo:
-        item = todo.pop()
-        if isinstance(item, list):
-            todo.extend(item)
-        elif isinstance(item, dict):
-            todo.extend(item.values())
-            if schemas.is_cyclic(item.get("propertyNames")):
-                return False
-    return True
-
-
 def check_world(
     schema: Any, vocabulary: TestVocabulary, rng: random.Random, states: int = 6
 ) -> int:
@@ -318,7 +298,7 @@ def _worlds(vocabulary: TestVocabulary, examples: int, seed: int) -> tuple[int, 
         database=None,
         suppress_health_check=list(HealthCheck),
     )
-    @given(schema=schemas.schemas().filter(is_plain))
+    @given(schema=schemas.schemas().filter(lambda schema: not schemas.is_cyclic(schema)))
     def run(schema: Any) -> None:
         counts[0] += 1
         counts[1] += check_world(schema, vocabulary, random.Random(json.dumps(schema)))

@@ -27,13 +27,7 @@ from constrain.regex.charsets import (
     from_python_class,
     union,
 )
-
-try:  # Python 3.11 and newer
-    from re import _constants as sre_constants
-    from re import _parser as sre_parse
-except ImportError:  # Python 3.10
-    import sre_constants
-    import sre_parse
+from constrain.regex.python_syntax import sre_constants, sre_parse
 
 __all__ = ["GHOST", "MATCH", "Threads"]
 

@@ -12,9 +12,11 @@ Cost: the parser takes most of it, some 50 to 200 microseconds for usual pattern
 from __future__ import annotations
 
 import re
+import sys
 from array import array
 from collections.abc import Sequence
 from functools import lru_cache
+from importlib import import_module
 from typing import Any
 
 from constrain.errors import LimitExceededError, RegexError, UnsupportedError
@@ -28,12 +30,10 @@ from constrain.regex.charsets import (
 )
 from constrain.regex.program import MAX_NESTING, MAX_REPEAT, ProgramBuilder
 
-try:  # Python 3.11 and newer
-    from re import _constants as sre_constants  # type: ignore[attr-defined]
-    from re import _parser as sre_parse  # type: ignore[attr-defined]
-except ImportError:  # Python 3.10
-    import sre_constants
-    import sre_parse
+# The standard library's parser moved in Python 3.11; type checkers know neither place well.
+_HOME = "re._" if sys.version_info >= (3, 11) else "sre_"
+sre_constants: Any = import_module(f"{_HOME}constants")
+sre_parse: Any = import_module(f"{_HOME}{'parser' if sys.version_info >= (3, 11) else 'parse'}")
 
 __all__ = ["compile_python"]
 

@@ -18,7 +18,15 @@ import pytest
 _ROOT = Path(__file__).resolve().parents[2]
 _NATIVE = _ROOT / "constrain" / "native"
 _SOURCES = [
-    *("bits", "class_trie", "json_superset", "lexical_decode", "lexical_pool", "lexical_search"),
+    *(
+        "bits",
+        "class_trie",
+        "json_superset",
+        "lexical_decode",
+        "lexical_classes",
+        "lexical_pool",
+        "lexical_search",
+    ),
     *("lexical_tables", "regex_dfa", "regex_formulas", "regex_load", "regex_terms", "string_sets"),
     "trie",
 ]

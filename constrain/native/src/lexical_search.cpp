@@ -64,14 +64,6 @@ bool LexicalPool::search_live(LexId start) {
   return true;
 }
 
-uint32_t LexicalPool::distance(LexId id) {
-  std::vector<uint32_t> text;
-  if (id == kAnything) return 0;
-  const uint32_t known = distance_.find(id);
-  if (known != FlatMap::kMissing) return known;
-  return witness(id, text) ? uint32_t(text.size()) : UINT32_MAX;
-}
-
 bool LexicalPool::witness(LexId start, std::vector<uint32_t>& out) {
   out.clear();
   if (start == kNothing) return false;
@@ -105,11 +97,6 @@ bool LexicalPool::witness(LexId start, std::vector<uint32_t>& out) {
     if (accepts(id)) {
       for (LexId at = id; at != start; at = parent[at].first) out.push_back(parent[at].second);
       std::reverse(out.begin(), out.end());
-      for (size_t i = 0; i <= out.size(); ++i) {
-        LexId at = id;
-        for (size_t k = out.size(); k > i; --k) at = parent[at].first;
-        distance_.set(at, uint32_t(out.size() - i));
-      }
       return true;
     }
     if (++steps > kSearchBudget) break;

@@ -59,8 +59,6 @@ class LexicalPool final : public LexicalStepper, public CharacterStepper {
   bool accepts(LexId id);                          // the empty string is a member
   bool live(LexId id) { return id == kAnything || (id != kNothing && is_live(id)); }
   bool contains(LexId id, TextId text);            // memoised
-  // Length in code points of a shortest member; UINT32_MAX if none was found within the budget.
-  uint32_t distance(LexId id);
   // The language without its finite sets (each replaced by the empty set), and the union of those
   // sets: outside of that union the two languages agree.
   LexId without_sets(LexId id);
@@ -177,7 +175,7 @@ class LexicalPool final : public LexicalStepper, public CharacterStepper {
   std::vector<std::vector<int32_t>> dfa_programs_;
   std::unordered_map<uint64_t, std::vector<uint32_t>> dfa_index_;
   std::vector<std::array<uint32_t, 128>> rows_;
-  FlatMap wide_by_class_, wide_by_point_, contains_, without_, unions_, distance_, partitions_;
+  FlatMap wide_by_class_, wide_by_point_, contains_, without_, unions_, partitions_;
   std::deque<CharClasses> partition_list_;
   std::unordered_map<uint64_t, std::vector<uint32_t>> partition_index_;   // by content
   std::vector<std::vector<uint32_t>> merged_{{}};   // merged class of each class of a regex

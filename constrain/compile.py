@@ -60,6 +60,11 @@ class CompiledConstraint:
         """A matcher at the start of a sequence."""
         return Matcher(self)
 
+    @property
+    def shortest_length(self) -> int | None:
+        """The fewest tokens of a valid text, as far as is known; None where none was found."""
+        return self.matcher().tokens_needed
+
     def report(self, *, analyze: bool = False) -> Any:
         """What is enforced, what is narrowed and what is ignored, as the spec reports it.
 

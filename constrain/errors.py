@@ -8,7 +8,7 @@
     ├── GrammarError         a grammar is malformed                (line, column)
     ├── UnsupportedError     a keyword or feature is not enforced  (feature, pointer)
     ├── UnsatisfiableError   nothing can ever be valid             (pointer)
-    ├── LimitExceededError   a limit was reached                   (limit)
+    ├── LimitExceededError   a limit was reached                   (limit, needed)
     ├── TokenizerError       a tokenizer cannot be read exactly    (reason)
     └── TokenRejectedError   a token is not allowed here           (token_id, text, expected)
 
@@ -93,10 +93,15 @@ class GrammarError(ConstrainError):
 
 
 class LimitExceededError(ConstrainError):
-    """A limit was reached; `limit` is the name of the parameter that sets it."""
+    """A limit was reached; `limit` is the name of the parameter that sets it.
 
-    def __init__(self, message: str, *, limit: str) -> None:
+    `needed` is a value of that parameter that would do, where one is known: the number of tokens
+    of the shortest completion, for a token budget.
+    """
+
+    def __init__(self, message: str, *, limit: str, needed: int | None = None) -> None:
         self.limit = limit
+        self.needed = needed
         super().__init__(message)
 
 

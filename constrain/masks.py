@@ -46,7 +46,13 @@ def allocate_bitmask(batch_size: int, vocabulary_size: int) -> np.ndarray:
     return memory[start : start + count].reshape(batch_size, words)
 
 
-def fill_bitmasks(matchers: Sequence[Any], bitmask: Any, *, first_row: int = 0) -> None:
+def fill_bitmasks(
+    matchers: Sequence[Any],
+    bitmask: Any,
+    *,
+    first_row: int = 0,
+    remaining: Sequence[int | None] | None = None,
+) -> None:
     """Write the allowed tokens of a batch of sequences: matcher i to row ``first_row + i``.
 
     One call without the GIL.  None in place of a matcher opens the whole row: a sequence without a
@@ -56,15 +62,20 @@ def fill_bitmasks(matchers: Sequence[Any], bitmask: Any, *, first_row: int = 0) 
         matchers: a sequence of `Matcher` or None.
         bitmask: int32 ``[rows, ceil(size / 32)]``, NumPy array or torch tensor in CPU memory.
         first_row: row of the first matcher.
+        remaining: for each matcher the number of tokens that may still be written, or None for no
+            limit; see `Matcher.fill_bitmask`.
 
     Raises:
         UnsatisfiableError: some rows have no allowed token at all; its ``rows`` lists them.  All
             rows are written before it is raised; those have their end-of-sequence tokens open.
+        LimitExceededError: some rows cannot be finished within what remains: ``rows`` lists them,
+            ``needed`` is the largest number of tokens that one of them needs.  All rows are
+            written before it is raised; those have their end-of-sequence tokens open.
         TypeError: `bitmask` is no int32 array in CPU memory.
         ValueError: its rows do not fit the vocabulary.
         IndexError: it has too few rows.
     """
-    _native.fill_bitmasks(matchers, bitmask, first_row)
+    _native.fill_bitmasks(matchers, bitmask, first_row, remaining)
 
 
 def apply_bitmask(logits: Any, bitmask: Any, *, rows: Sequence[int] | None = None) -> None:

@@ -37,17 +37,28 @@ class Matcher(_native.Matcher):
     * ``rollback(n)``: take back the last n tokens, end-of-sequence tokens included.  Raises
       `ConstrainError` if there are fewer.
     * ``reset()``: take back all of them.
-    * ``validate(token_ids) -> int``: how many of these tokens could be appended one after the
-      other; the state is unchanged.
-    * ``fill_bitmask(bitmask, row=0)``: write the allowed tokens to a row of an int32 bitmask
-      (`constrain.allocate_bitmask`; NumPy array or torch tensor in CPU memory).  Raises
-      `UnsatisfiableError` where no token of the vocabulary can continue; the row then holds the
-      end-of-sequence tokens, never nothing.
+    * ``validate(token_ids, *, remaining=None) -> int``: how many of these tokens could be appended
+      one after the other, and the text still be finished; the state is unchanged.
+    * ``fill_bitmask(bitmask, row=0, *, remaining=None)``: write the allowed tokens to a row of an
+      int32 bitmask (`constrain.allocate_bitmask`; NumPy array or torch tensor in CPU memory).
+      Raises `UnsatisfiableError` where no token of the vocabulary can continue; the row then
+      holds the end-of-sequence tokens, never nothing.
     * ``is_accepting``: the text so far is valid as it is (or the sequence is finished).
     * ``is_finished``: an end-of-sequence token was appended.
     * ``tokens``: the ids so far, a new list.
     * ``expected() -> str``: what may come next, for people.
     * ``completion(limit) -> bytes | None``: a short text that would complete this one.
+    * ``shortest_completion() -> list[int] | None``: the fewest tokens that would complete this
+      text, as far as is known; [] for a valid text, None where no completion was found.
+    * ``tokens_needed``: how many they are, or None.
+
+    Token budgets: ``remaining=n`` says that at most n more tokens will be appended.  Then only
+    tokens are allowed after which the text can be finished within n - 1 further ones.  A text that
+    is valid needs no end-of-sequence token at its limit, so n counts the tokens of the text; an
+    end-of-sequence token that is sampled before the limit counts like any other.  A sequence that
+    is filled with a budget from its first token on therefore ends in a valid text, whatever is
+    sampled.  Raises `LimitExceededError` where even the shortest completion needs more than n
+    tokens; its ``needed`` says how many; the row then holds the end-of-sequence tokens.
 
     All methods may be called from any thread.
     """
@@ -67,13 +78,13 @@ class Matcher(_native.Matcher):
         other.compiled = self.compiled
         return other
 
-    def forced_tokens(self) -> list[int]:
+    def forced_tokens(self, *, remaining: int | None = None) -> list[int]:
         """The tokens of the text that has no alternative from here, possibly none.
 
         They are what the tokenizer itself would write for that text, and stop before a byte that
         could merge with what follows into a longer token.  Without a tokenizer at hand, only tokens
-        without any other allowed token are given.  Each of them is allowed in its turn; the state
-        is unchanged.
+        without any other allowed token are given.  Each of them is allowed in its turn, also
+        within a budget of `remaining` tokens (see above); the state is unchanged.
         """
         vocabulary = self.compiled.vocabulary
         text = self.forced_bytes(_FORCED_BYTES)
@@ -81,17 +92,18 @@ class Matcher(_native.Matcher):
         if text:
             tokens = vocabulary.encode(text)
             if tokens:
-                accepted = self.validate(tokens)
+                accepted = self.validate(tokens, remaining=remaining)
                 if accepted == len(tokens):
                     return list(tokens)
-        return self._only_tokens()
+        return self._only_tokens(remaining)
 
-    def _only_tokens(self) -> list[int]:
+    def _only_tokens(self, remaining: int | None) -> list[int]:
         """Tokens as long as exactly one is allowed."""
         ahead = self.fork()
         tokens: list[int] = []
         while len(tokens) < _FORCED_TOKENS:
-            token = ahead.only_token()
+            left = None if remaining is None else remaining - len(tokens)
+            token = ahead.only_token(remaining=left)
             if token is None or not ahead.try_advance(token) or ahead.is_finished:
                 break
             tokens.append(token)

@@ -49,6 +49,14 @@ struct NothingAllowed : Error {
   explicit NothingAllowed(std::vector<int64_t> which);
 };
 
+// Becomes LimitExceededError with fields `rows` and `needed`: the text of these rows cannot be
+// finished within their budget, but within `needed` tokens (Budget::kNever: not known).
+struct BudgetExceeded : Error {
+  std::vector<int64_t> rows;
+  uint32_t needed;
+  BudgetExceeded(std::vector<int64_t> which, uint32_t remaining, uint32_t tokens);
+};
+
 // Rows of int32 words of a NumPy array or a torch tensor in CPU memory.
 struct Rows {
   uint32_t* data = nullptr;

@@ -131,14 +131,39 @@ void rollback(Matcher& self, int64_t n) {
   }
 }
 
-void fill_bitmask(Matcher& self, nb::handle bitmask, int64_t row) {
-  uint32_t* words =
-      checked_row(writable_rows(bitmask), row, self.constraint().vocabulary().words());
-  const Guard guard(self.constraint().mutex());
-  if (!self.fill(words)) throw NothingAllowed({row});
+// Tokens that remain: None or a number from 0 on.
+uint32_t token_budget(nb::handle remaining) {
+  if (remaining.is_none()) return Matcher::kNoBudget;
+  if (PyBool_Check(remaining.ptr())) throw nb::type_error("remaining is a bool, expected an int");
+  nb::object number = nb::steal(PyNumber_Index(remaining.ptr()));
+  if (!number.is_valid()) throw nb::python_error();
+  int overflow = 0;
+  const int64_t value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+  if (overflow < 0 || (overflow == 0 && value < 0)) {
+    throw Error("remaining is negative, expected a number of tokens");
+  }
+  constexpr int64_t kMost = Matcher::kNoBudget - 1;
+  return static_cast<uint32_t>(overflow > 0 ? kMost : std::min(value, kMost));
 }
 
-void fill_bitmasks(nb::handle matchers, nb::handle bitmask, int64_t first_row) {
+// A mask that has failed: nothing can follow, or nothing within the budget.
+bool over_budget(Matcher& matcher, uint32_t remaining) {
+  return remaining != Matcher::kNoBudget && !matcher.is_finished() &&
+         matcher.tokens_needed() > remaining;
+}
+
+void fill_bitmask(Matcher& self, nb::handle bitmask, int64_t row, nb::handle remaining) {
+  uint32_t* words =
+      checked_row(writable_rows(bitmask), row, self.constraint().vocabulary().words());
+  const uint32_t budget = token_budget(remaining);
+  const Guard guard(self.constraint().mutex());
+  if (self.fill(words, budget)) return;
+  if (over_budget(self, budget)) throw BudgetExceeded({row}, budget, self.tokens_needed());
+  throw NothingAllowed({row});
+}
+
+void fill_bitmasks(nb::handle matchers, nb::handle bitmask, int64_t first_row,
+                   nb::handle remaining) {
   nb::object items =
       nb::steal(PySequence_Fast(matchers.ptr(), "matchers must be a sequence of Matcher or None"));
   if (!items.is_valid()) throw nb::python_error();
@@ -148,37 +173,60 @@ void fill_bitmasks(nb::handle matchers, nb::handle bitmask, int64_t first_row) {
   struct Job {
     Matcher* matcher;
     uint32_t* row;
+    uint32_t remaining;
   };
   std::vector<Job> jobs(count);
+  std::vector<uint32_t> budgets(count, Matcher::kNoBudget);
+  if (!remaining.is_none()) {
+    nb::object numbers = nb::steal(
+        PySequence_Fast(remaining.ptr(), "remaining must be a sequence of ints or None"));
+    if (!numbers.is_valid()) throw nb::python_error();
+    if (static_cast<size_t>(PySequence_Fast_GET_SIZE(numbers.ptr())) != count) {
+      throw nb::value_error("remaining must have one entry for each matcher");
+    }
+    PyObject** given = PySequence_Fast_ITEMS(numbers.ptr());
+    for (size_t i = 0; i < count; ++i) budgets[i] = token_budget(given[i]);
+  }
   // Another thread may change the list while the GIL is released.
   std::vector<nb::object> keep(count);
   for (size_t i = 0; i < count; ++i) keep[i] = nb::borrow(entries[i]);
   for (size_t i = 0; i < count; ++i) {
     const int64_t row = first_row + static_cast<int64_t>(i);
     if (entries[i] == Py_None) {
-      jobs[i] = {nullptr, checked_row(rows, row, rows.words)};
+      jobs[i] = {nullptr, checked_row(rows, row, rows.words), 0};
       continue;
     }
     Matcher* matcher = nullptr;
     if (!nb::try_cast(nb::handle(entries[i]), matcher, false) || !matcher) {
       throw nb::type_error("matchers must be a sequence of Matcher or None");
     }
-    jobs[i] = {matcher, checked_row(rows, row, matcher->constraint().vocabulary().words())};
+    jobs[i] = {matcher, checked_row(rows, row, matcher->constraint().vocabulary().words()),
+               budgets[i]};
   }
-  std::vector<int64_t> dead;
+  std::vector<int64_t> dead, over;
+  uint32_t needed = 0, given = 0;   // of the row that needs most
   {
     nb::gil_scoped_release release;
     for (size_t i = 0; i < count; ++i) {
-      const auto [matcher, row] = jobs[i];
+      const auto [matcher, row, budget] = jobs[i];
       if (!matcher) {
         std::fill_n(row, rows.words, ~0u);
         continue;
       }
       const std::lock_guard lock(matcher->constraint().mutex());
-      if (!matcher->fill(row)) dead.push_back(first_row + static_cast<int64_t>(i));
+      if (matcher->fill(row, budget)) continue;
+      if (!over_budget(*matcher, budget)) {
+        dead.push_back(first_row + static_cast<int64_t>(i));
+        continue;
+      }
+      over.push_back(first_row + static_cast<int64_t>(i));
+      if (matcher->tokens_needed() < needed) continue;
+      needed = matcher->tokens_needed();
+      given = budget;
     }
   }
   if (!dead.empty()) throw NothingAllowed(std::move(dead));
+  if (!over.empty()) throw BudgetExceeded(std::move(over), given, needed);
 }
 
 nb::list token_list(const Matcher& self) {
@@ -233,13 +281,31 @@ void bind_constraint(nb::module_& m) {
              self.reset();
            })
       .def("validate",
-           [](Matcher& self, nb::handle tokens) {
+           [](Matcher& self, nb::handle tokens, nb::handle remaining) {
              const std::vector<int64_t> ids = token_ids(tokens);
+             const uint32_t budget = token_budget(remaining);
              const Guard guard(self.constraint().mutex());
-             return self.validate(ids);
+             return self.validate(ids, budget);
            },
-           nb::arg("tokens"))
-      .def("fill_bitmask", &fill_bitmask, nb::arg("bitmask"), nb::arg("row") = 0)
+           nb::arg("tokens"), nb::kw_only(), nb::arg("remaining") = nb::none())
+      .def("fill_bitmask", &fill_bitmask, nb::arg("bitmask"), nb::arg("row") = 0, nb::kw_only(),
+           nb::arg("remaining") = nb::none())
+      .def("shortest_completion",
+           [](Matcher& self) -> nb::object {
+             std::vector<uint32_t> tokens;
+             const Guard guard(self.constraint().mutex());
+             if (!self.shortest_completion(tokens)) return nb::none();
+             nb::list result;
+             for (const uint32_t token : tokens) result.append(token);
+             return result;
+           })
+      .def_prop_ro("tokens_needed",
+                   [](Matcher& self) -> nb::object {
+                     const Guard guard(self.constraint().mutex());
+                     const uint32_t count = self.tokens_needed();
+                     if (count == Budget::kNever) return nb::none();
+                     return nb::int_(count);
+                   })
       .def_prop_ro("is_accepting",
                    [](Matcher& self) {
                      const Guard guard(self.constraint().mutex());
@@ -281,15 +347,17 @@ void bind_constraint(nb::module_& m) {
            },
            nb::arg("limit"))
       .def("only_token",
-           [](Matcher& self) -> nb::object {
+           [](Matcher& self, nb::handle remaining) -> nb::object {
+             const uint32_t budget = token_budget(remaining);
              const Guard guard(self.constraint().mutex());
-             const int64_t token = self.only_token();
+             const int64_t token = self.only_token(budget);
              if (token < 0) return nb::none();
              return nb::int_(token);
-           });
+           },
+           nb::kw_only(), nb::arg("remaining") = nb::none());
 
   m.def("fill_bitmasks", &fill_bitmasks, nb::arg("matchers"), nb::arg("bitmask"),
-        nb::arg("first_row") = 0);
+        nb::arg("first_row") = 0, nb::arg("remaining") = nb::none());
   m.def("safe_cut",
         [](const BoundVocabulary& vocabulary, nb::bytes text) {
           return safe_cut(vocabulary.core->trie(), {text.c_str(), text.size()});

@@ -30,6 +30,15 @@ std::string nothing_allowed(const std::vector<int64_t>& rows) {
 NothingAllowed::NothingAllowed(std::vector<int64_t> which)
     : Error(nothing_allowed(which)), rows(std::move(which)) {}
 
+BudgetExceeded::BudgetExceeded(std::vector<int64_t> which, uint32_t remaining, uint32_t tokens)
+    : Error("the text cannot be finished within the " + std::to_string(remaining) +
+            " tokens that remain: " +
+            (tokens == Budget::kNever ? std::string("no completion of it is known")
+                                      : "it needs " + std::to_string(tokens)) +
+            (which.empty() ? std::string() : " (row " + std::to_string(which[0]) + ")")),
+      rows(std::move(which)),
+      needed(tokens) {}
+
 namespace {
 
 // Sets the Python error `constrain.errors.<name>(message, **fields)`.
@@ -58,6 +67,12 @@ void translate(const std::exception_ptr& pointer, void*) {
     fields["text"] = text;
     fields["expected"] = nb::str(e.expected.data(), e.expected.size());
     raise("TokenRejectedError", message, fields);
+  } catch (const BudgetExceeded& e) {
+    nb::list rows;
+    for (const int64_t row : e.rows) rows.append(row);
+    fields["limit"] = "remaining";
+    if (e.needed != Budget::kNever) fields["needed"] = e.needed;
+    raise("LimitExceededError", e.what(), fields, rows);
   } catch (const LimitError& e) {
     fields["limit"] = e.limit;
     raise("LimitExceededError", e.what(), fields);

@@ -37,7 +37,9 @@ void Constraint::rebuild() {
   machine_.reset();
   states_ = std::make_unique<StateTable>();
   masks_ = std::make_unique<MaskCache>(vocabulary_->words(), max_memory_ / 4);
+  budget_.reset();
   machine_ = factory_(shard.pool());
+  budget_ = std::make_unique<Budget>(vocabulary_->trie(), *machine_, *states_);
   start_ = states_->intern(machine_->start());
   shard_generation_ = shard.generation();
   ++generation_;
@@ -132,12 +134,15 @@ bool Matcher::rollback(size_t n) {
 
 void Matcher::reset() { rollback(tokens_.size()); }
 
-size_t Matcher::validate(std::span<const int64_t> tokens) {
+size_t Matcher::validate(std::span<const int64_t> tokens) { return validate(tokens, kNoBudget); }
+
+size_t Matcher::validate(std::span<const int64_t> tokens, uint32_t remaining) {
   sync();
   StateId at = states_.back();
   bool finished = is_finished();
   Vocabulary& vocabulary = constraint_->vocabulary();
   for (size_t i = 0; i < tokens.size(); ++i) {
+    if (i >= remaining) return i;
     if (vocabulary.is_eos(tokens[i])) {
       if (!finished && !constraint_->accepts(at)) return i;
       finished = true;
@@ -146,6 +151,7 @@ size_t Matcher::validate(std::span<const int64_t> tokens) {
     if (finished || tokens[i] < 0 || tokens[i] >= vocabulary.size()) return i;
     at = constraint_->advance(at, static_cast<uint32_t>(tokens[i]));
     if (at == kNoState) return i;
+    if (remaining != kNoBudget && constraint_->budget().need(at) > remaining - i - 1) return i;
   }
   return tokens.size();
 }
@@ -161,6 +167,35 @@ bool Matcher::fill(uint32_t* row) {
   if (constraint_->fill(states_.back(), row)) return true;
   or_words(row, vocabulary.eos_words());
   return false;
+}
+
+bool Matcher::fill(uint32_t* row, uint32_t remaining) {
+  if (remaining == kNoBudget || is_finished()) return fill(row);
+  Vocabulary& vocabulary = constraint_->vocabulary();
+  sync();
+  const StateId at = states_.back();
+  Budget& budget = constraint_->budget();
+  if (remaining == 0 || budget.need(at) > remaining) {
+    std::fill_n(row, vocabulary.words(), 0u);
+    or_words(row, vocabulary.eos_words());
+    return constraint_->accepts(at);
+  }
+  constraint_->fill(at, row);
+  budget.keep(at, remaining - 1, row);
+  return true;
+}
+
+bool Matcher::shortest_completion(std::vector<uint32_t>& tokens) {
+  tokens.clear();
+  sync();
+  if (is_finished()) return true;
+  tokens = constraint_->budget().way(states_.back());
+  return !tokens.empty() || constraint_->accepts(states_.back());
+}
+
+uint32_t Matcher::tokens_needed() {
+  std::vector<uint32_t> tokens;
+  return shortest_completion(tokens) ? static_cast<uint32_t>(tokens.size()) : Budget::kNever;
 }
 
 bool Matcher::is_accepting() {
@@ -203,9 +238,9 @@ std::string Matcher::forced_bytes(size_t limit) {
   return text;
 }
 
-int64_t Matcher::only_token() {
+int64_t Matcher::only_token(uint32_t remaining) {
   std::vector<uint32_t> row(constraint_->vocabulary().words());
-  if (is_finished() || !fill(row.data())) return -1;
+  if (is_finished() || !fill(row.data(), remaining)) return -1;
   int64_t found = -1;
   for (size_t i = 0; i < row.size(); ++i) {
     if (row[i] == 0) continue;

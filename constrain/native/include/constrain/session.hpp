@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "constrain/budget.hpp"
 #include "constrain/machine.hpp"
 #include "constrain/states.hpp"
 #include "constrain/vocabulary.hpp"
@@ -40,7 +41,9 @@ class Constraint {
   uint32_t generation() const { return generation_; }
   bool over_limit() const { return bytes() > max_memory_; }
   size_t max_memory() const { return max_memory_; }
-  size_t bytes() const { return machine_->bytes() + states_->bytes() + masks_->bytes(); }
+  size_t bytes() const {
+    return machine_->bytes() + states_->bytes() + masks_->bytes() + budget_->bytes();
+  }
 
   Machine& machine() { return *machine_; }
   StateId start() const { return start_; }
@@ -51,6 +54,7 @@ class Constraint {
   StateId advance(StateId state, uint32_t token);
   // The mask of a state; false: no token may come next.
   bool fill(StateId state, uint32_t* row);
+  Budget& budget() { return *budget_; }
 
  private:
   void rebuild();
@@ -64,6 +68,7 @@ class Constraint {
   std::unique_ptr<Machine> machine_;
   std::unique_ptr<StateTable> states_;
   std::unique_ptr<MaskCache> masks_;
+  std::unique_ptr<Budget> budget_;
   StateId start_ = kNoState;
 };
 
@@ -71,6 +76,8 @@ class Constraint {
 // end-of-sequence tokens are allowed, and each of them counts for rollback.
 class Matcher {
  public:
+  static constexpr uint32_t kNoBudget = 0xFFFFFFFFu;
+
   explicit Matcher(std::shared_ptr<Constraint> constraint);
 
   Constraint& constraint() const { return *constraint_; }
@@ -82,9 +89,19 @@ class Matcher {
   void reset();
   // How many of these tokens could be advanced over, one after the other.
   size_t validate(std::span<const int64_t> tokens);
+  // The same, as far as the text can be finished within `remaining` tokens, these included.
+  size_t validate(std::span<const int64_t> tokens, uint32_t remaining);
   // Writes vocabulary().words() words; false: no token may come next, and the row has the
   // end-of-sequence tokens instead, so that nobody samples from nothing.
   bool fill(uint32_t* row);
+  // The same, with the tokens after which the text can still be finished within `remaining`
+  // tokens, the next one included; false also where the text cannot be: see tokens_needed.
+  bool fill(uint32_t* row, uint32_t remaining);
+  // The tokens of the shortest completion that is known: none for a valid text.  False: no
+  // completion is known.
+  bool shortest_completion(std::vector<uint32_t>& tokens);
+  // How many they are; Budget::kNever: no completion is known.
+  uint32_t tokens_needed();
   bool is_accepting();
   bool is_finished() const { return finished_ > 0; }
   std::span<const uint32_t> tokens() const { return tokens_; }
@@ -96,8 +113,8 @@ class Matcher {
   bool complete(std::string& out, size_t limit);
   // Bytes that have no alternative from here, at most `limit`.
   std::string forced_bytes(size_t limit);
-  // The only allowed token, or -1.
-  int64_t only_token();
+  // The only allowed token, or -1; without a budget where `remaining` is kNoBudget.
+  int64_t only_token(uint32_t remaining = kNoBudget);
 
  private:
   // Makes the state ids valid; throws LimitError where the bound does not suffice.

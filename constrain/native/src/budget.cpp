@@ -1,0 +1,202 @@
+#include "constrain/budget.hpp"
+
+#include <algorithm>
+#include <string>
+#include <unordered_map>
+
+#include "constrain/bits.hpp"
+
+namespace constrain {
+namespace {
+
+constexpr size_t kLongest = size_t{1} << 20;   // bytes of a completion
+// A search over tokens is worth its steps where it can be complete, and where there is nothing else.
+constexpr uint32_t kSmallTrie = 100;           // nodes
+constexpr size_t kSearchSmall = 5'000, kSearchLast = 2'000'000;   // steps
+
+}  // namespace
+
+bool fewest_tokens(const Trie& trie, std::string_view text, std::vector<uint32_t>& out) {
+  constexpr uint32_t kFar = 0xFFFFFFFFu;
+  struct Cell {
+    uint32_t count = kFar, from = 0, node = 0;
+  };
+  std::vector<Cell> cells(text.size() + 1);
+  cells[0].count = 0;
+  for (uint32_t i = 0; i < text.size(); ++i) {
+    if (cells[i].count == kFar) continue;
+    uint32_t node = 0;
+    for (uint32_t j = i; j < text.size(); ++j) {
+      node = trie.child(node, static_cast<uint8_t>(text[j]));
+      if (node == 0) break;
+      if (trie.node(node).has_tokens && cells[i].count + 1 < cells[j + 1].count) {
+        cells[j + 1] = {cells[i].count + 1, i, node};
+      }
+    }
+  }
+  out.clear();
+  if (cells.back().count == kFar) return false;
+  for (size_t at = text.size(); at != 0; at = cells[at].from) {
+    out.push_back(trie.own_tokens(cells[at].node)[0]);
+  }
+  std::reverse(out.begin(), out.end());
+  return true;
+}
+
+Budget::Way& Budget::at(StateId state) {
+  if (state >= ways_.size()) ways_.resize(std::max<size_t>(state + 1, ways_.size() * 2));
+  return ways_[state];
+}
+
+uint32_t Budget::need(StateId state) {
+  if (!at(state).known) find(state);
+  return ways_[state].need;
+}
+
+std::vector<uint32_t> Budget::way(StateId state) {
+  std::vector<uint32_t> tokens;
+  if (need(state) == kNever) return tokens;
+  while (at(state).need != 0) {
+    tokens.push_back(ways_[state].token);
+    state = ways_[state].next;
+  }
+  return tokens;
+}
+
+StateId Budget::behind(StateId state, uint32_t token) {
+  Config config = states_.config(state);
+  for (const char c : trie_.text(token)) {
+    if (!machine_.step(config, static_cast<uint8_t>(c))) return kNoState;
+  }
+  return states_.intern(config);
+}
+
+void Budget::find(StateId state) {
+  at(state).known = true;
+  if (machine_.accepts(states_.config(state))) {
+    ways_[state].need = 0;
+    ways_[state].exact = true;
+    return;
+  }
+  std::string text;
+  const Config config = states_.config(state);
+  std::vector<uint32_t> tokens;
+  if (machine_.complete(config, text, kLongest) && fewest_tokens(trie_, text, tokens)) {
+    record(state, tokens);
+  }
+  Way& way = at(state);
+  if (way.need == 1) way.exact = true;
+  if (way.exact) return;
+  if (way.need == kNever) {
+    search(state, kSearchLast);
+  } else if (trie_.node_count() <= kSmallTrie) {
+    search(state, kSearchSmall);
+  }
+}
+
+void Budget::record(StateId state, std::span<const uint32_t> tokens) {
+  std::vector<StateId> path{state};
+  for (const uint32_t token : tokens) {
+    path.push_back(behind(path.back(), token));
+    if (path.back() == kNoState) return;   // no completion of this state after all
+  }
+  if (!machine_.accepts(states_.config(path.back()))) return;
+  at(path.back()) = {0, 0, kNoState, true, true};
+  for (size_t i = tokens.size(); i-- > 0;) {
+    Way& way = at(path[i]);
+    const uint32_t need = ways_[path[i + 1]].need + 1;
+    if (need >= way.need) continue;
+    way.need = need;
+    way.token = tokens[i];
+    way.next = path[i + 1];
+  }
+}
+
+template <class Visit>
+void Budget::walk(const Config& from, Visit visit) {
+  struct Frame {
+    uint32_t next, end;
+    Config config;
+  };
+  std::vector<Frame> frames;
+  const auto open = [&](uint32_t n, const Config& config) {
+    const TrieNode& node = trie_.node(n);
+    frames.push_back({node.first_child, node.first_child + node.child_count, config});
+  };
+  open(0, from);
+  while (!frames.empty()) {
+    Frame& frame = frames.back();
+    if (frame.next == frame.end) {
+      frames.pop_back();
+      continue;
+    }
+    const uint32_t n = frame.next++;
+    Config config = frame.config;
+    ++walked_;
+    if (!machine_.step(config, trie_.node(n).byte)) continue;
+    if (trie_.node(n).has_tokens && !visit(n, config)) return;
+    if (trie_.node(n).child_count) open(n, config);
+  }
+}
+
+void Budget::search(StateId start, size_t steps) {
+  struct Found {
+    uint32_t depth, token;
+    StateId from;
+  };
+  std::unordered_map<StateId, Found> found{{start, {0, 0, kNoState}}};
+  std::vector<StateId> queue{start};
+  uint32_t best = at(start).need;   // a shorter way is wanted
+  StateId end = kNoState;           // it leads here, and on as is known from here
+  const size_t limit = walked_ + steps;
+  bool complete = true;
+  for (size_t i = 0; i < queue.size(); ++i) {
+    const StateId here = queue[i];
+    const uint32_t depth = found[here].depth + 1;
+    if (depth >= best) break;
+    const Config config = states_.config(here);
+    walk(config, [&](uint32_t n, const Config& next) {
+      if (walked_ > limit) {
+        complete = false;
+        return false;
+      }
+      const StateId id = states_.intern(next);
+      if (!found.try_emplace(id, Found{depth, trie_.own_tokens(n)[0], here}).second) return true;
+      Way& way = at(id);
+      if (!way.known && machine_.accepts(next)) {
+        way.known = way.exact = true;
+        way.need = 0;
+      }
+      if (way.need != kNever && depth + way.need < best) {
+        best = depth + way.need;
+        end = id;
+      }
+      if (!way.exact) queue.push_back(id);
+      return true;
+    });
+    if (!complete) break;
+  }
+  if (end != kNoState) {
+    std::vector<uint32_t> tokens;
+    for (StateId id = end; id != start; id = found[id].from) tokens.push_back(found[id].token);
+    std::reverse(tokens.begin(), tokens.end());
+    for (const uint32_t token : way(end)) tokens.push_back(token);
+    record(start, tokens);
+  }
+  if (!complete || best == kNever) return;
+  for (StateId id = start; id != kNoState; id = ways_[id].next) ways_[id].exact = true;
+}
+
+void Budget::keep(StateId state, uint32_t left, uint32_t* row) {
+  const Config config = states_.config(state);
+  walk(config, [&](uint32_t n, const Config& next) {
+    bool wanted = false;
+    for (const uint32_t token : trie_.own_tokens(n)) wanted |= test_bit(row, token);
+    if (wanted && need(states_.intern(next)) > left) {
+      for (const uint32_t token : trie_.own_tokens(n)) clear_bit(row, token);
+    }
+    return true;
+  });
+}
+
+}  // namespace constrain

@@ -100,10 +100,14 @@ _STYLES: dict[str, type] = {
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the message between two texts: reasoning, or prose where it is marked."""
+    """A part of the message between two texts: reasoning, or prose where it is marked.
+
+    ``bare_end``: a message without this part may begin with the ``end`` alone.
+    """
 
     begin: str = ""
     end: str = ""
+    bare_end: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +127,13 @@ class ToolFormat:
 
     ``stop``: texts that end the message.  ``parallel``: several calls are possible.  ``prose``:
     calls may follow prose; without it a message is either prose or calls, told apart by its first
-    characters, which suits formats whose calls have no mark of their own.
+    characters, which suits formats whose calls have no mark of their own.  ``prose_after``: prose
+    may follow the calls as well.
 
     ``special_tokens``: parts of the texts above that tokenizers of this family have as special
-    tokens.  ``variants``: other spellings of ``call`` (with their own ``begin`` included) that are
-    read as well, never written.
+    tokens.  ``variants``: other spellings of ``call`` that are read as well, but never rendered.
+    They are written with all that stands before a first call; where that begins with ``begin``, a
+    further call has the ``separator`` instead.
     """
 
     call: str
@@ -143,6 +149,7 @@ class ToolFormat:
     stop: tuple[str, ...] = ()
     parallel: bool = True
     prose: bool = True
+    prose_after: bool = False
     first_index: int = 0
     special_tokens: tuple[str, ...] = ()
     variants: tuple[str, ...] = ()
@@ -206,10 +213,13 @@ class ToolFormat:
 
     def opening(self, first: bool, template: str | None = None) -> tuple[Atom, ...]:
         """Everything before the arguments of the first, or of a further call."""
-        before, _ = split_at(self._atoms(template or self.call, "call"), "arguments")
         if template is not None and template != self.call:
-            return before
-        return join(_loose_text(self.begin if first else self.separator), before)
+            again = not first and self.begin and template.startswith(self.begin)
+            text = template[len(self.begin) :] if again else template
+            before, _ = split_at(self._atoms(text, "call"), "arguments")
+            return join(loose_text(self.separator), before) if again else before
+        before, _ = split_at(self._atoms(self.call, "call"), "arguments")
+        return join(loose_text(self.begin if first else self.separator), before)
 
     def closing(self, template: str | None = None) -> tuple[Atom, ...]:
         """Everything after the arguments that belongs to the call."""
@@ -217,7 +227,7 @@ class ToolFormat:
 
     def ending(self) -> tuple[Atom, ...]:
         """Everything after the last call."""
-        return _loose_text(self.end)
+        return loose_text(self.end)
 
     # -- as data -----------------------------------------------------------------------------
 
@@ -267,7 +277,7 @@ class ToolFormat:
             raise ToolFormatError(str(error), field="arguments") from error
 
 
-def _loose_text(text: str) -> tuple[Atom, ...]:
+def loose_text(text: str) -> tuple[Atom, ...]:
     """Literal text, its whitespace free, dollar signs as they are."""
     return compile_template(text.replace("$", "$$"), frozenset(), "text")
 

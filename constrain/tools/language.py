@@ -2,16 +2,21 @@
 
 `message_language` says, for a format, tools and a tool choice, which messages there are: a tree of
 a few kinds of nodes that no more says tool call.  It is the contract between the descriptions and
-the grammar machine; it uses neither a tokenizer nor the native core.
+the grammar machine; it uses neither a tokenizer nor the native core.  Every message of the language
+is read back by the parser: as the calls that it writes, or as prose.
 
 ============ ====================================================================================
 Text         exactly this text; ``special``: the whole text is a special token of the family, to be
              matched as that token where the tokenizer has it, else as text
-Space        written as ``text``; any whitespace may stand there instead if the reader is lenient
+Space        written as ``text``; any whitespace may stand there instead, or none
+Symbols      ``least`` to ``most`` of some ASCII characters
 Chain        one after the other
 Choice       one of them
 Repeat       ``least`` to ``most`` times (None: no bound)
-Free         any text in which none of ``stops`` occurs (may be empty)
+Free         any text in which none of ``stops`` occurs, and which begins (whitespace aside) with
+             none of the characters of ``first``; it may be empty
+Embedded     a text of another specification
+Calls        one of some tools: its name, then what stands before its arguments, these, and the rest
 Json         a JSON text of ``schema`` (local references resolve within it); ``style`` says how
              strings and keys are written where that is not plain JSON
 Tagged       the arguments of ``schema`` as tagged parameters, see `TaggedArguments`
@@ -22,32 +27,50 @@ Keywords     the arguments of ``schema`` as Python keywords, see `PythonArgument
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from constrain.tools.definitions import Tool, ToolChoice
 from constrain.tools.errors import ToolFormatError
-from constrain.tools.formats import JsonArguments, PythonArguments, TaggedArguments, ToolFormat
+from constrain.tools.formats import (
+    JsonArguments,
+    PythonArguments,
+    Section,
+    TaggedArguments,
+    ToolFormat,
+    loose_text,
+)
 from constrain.tools.templates import Atom, Hole
 from constrain.tools.templates import Space as SpaceAtom
 
 __all__ = [
+    "ArgumentsNode",
+    "Calls",
+    "Case",
     "Chain",
     "Choice",
+    "Embedded",
     "Free",
     "Json",
     "Keywords",
     "Node",
     "Repeat",
     "Space",
+    "Symbols",
     "Tagged",
     "Text",
+    "Thinking",
     "message_language",
+    "thinking_of",
 ]
 
+_DIGITS = "0123456789"
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_ID_LENGTH = 9  # what the strictest chat templates ask for
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, slots=True)
 class Text:
     """Exactly this text."""
 
@@ -55,28 +78,37 @@ class Text:
     special: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Space:
     """Written as this; any whitespace may be admitted."""
 
     text: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
+class Symbols:
+    """From `least` to `most` of these ASCII characters."""
+
+    characters: str
+    least: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
 class Chain:
     """One after the other."""
 
     parts: tuple[Node, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Choice:
     """One of them."""
 
     options: tuple[Node, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Repeat:
     """From `least` to `most` times."""
 
@@ -85,41 +117,107 @@ class Repeat:
     most: int | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Free:
-    """Any text in which none of `stops` occurs."""
+    """Any text without `stops` that does not begin with a character of `first`."""
 
     stops: tuple[str, ...]
+    first: str = ""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
+class Embedded:
+    """A text of another specification."""
+
+    spec: Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Json:
     """A JSON text of a schema; undeclared properties are forbidden unless the schema says so."""
 
-    schema: Mapping[str, Any]
-    style: JsonArguments = JsonArguments()  # noqa: RUF009  (frozen)
+    tool: Tool
+    style: JsonArguments
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Tagged:
-    """Tagged arguments; ``closing`` is what follows them, which no string may run into."""
+    """Tagged arguments between `head` and `tail`."""
 
-    schema: Mapping[str, Any]
+    tool: Tool
     style: TaggedArguments
     head: tuple[Atom, ...]
     tail: tuple[Atom, ...]
-    closing: str
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Keywords:
     """Python keywords."""
 
-    schema: Mapping[str, Any]
+    tool: Tool
     style: PythonArguments
 
 
-Node: TypeAlias = Text | Space | Chain | Choice | Repeat | Free | Json | Tagged | Keywords
+ArgumentsNode: TypeAlias = Json | Tagged | Keywords
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Case:
+    """The call of one tool from its name on: ``name middle arguments closing``.
+
+    What is equal for all tools is one object in all cases.
+    """
+
+    name: str
+    middle: Chain
+    arguments: ArgumentsNode
+    closing: Chain
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Calls:
+    """One of these calls."""
+
+    cases: tuple[Case, ...]
+
+
+Node: TypeAlias = (
+    Text | Space | Symbols | Chain | Choice | Repeat | Free | Embedded | Calls | ArgumentsNode
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    """The thinking section of a message.
+
+    ``mode``: None (there is none), "optional" or "required".  ``state``: "fresh", or what the
+    prompt has done already: "open" (the model begins inside of it) or "closed".
+    """
+
+    mode: str | None = None
+    state: str = "fresh"
+
+
+def thinking_of(form: ToolFormat, mode: str | None, prompt: str = "") -> Thinking:
+    """Where a message begins, from the end of the prompt that it follows.
+
+    Raises ToolFormatError for an unknown `mode`, and for a thinking section where there is none.
+    """
+    if mode not in (None, "optional", "required"):
+        raise ToolFormatError(
+            f"must be None, optional or required, found {mode!r}", field="reasoning"
+        )
+    section, asked = form.reasoning, prompt.rstrip()
+    if section is None:
+        if mode is not None:
+            raise ToolFormatError(f"{form.name} has no thinking section", field="reasoning")
+        return Thinking()
+    # an end that also begins the next message ends every prompt, closed thoughts or not
+    if section.end.strip()[-1] in ">])}" and asked.endswith(section.end.strip()):
+        return Thinking(mode, "closed")
+    if section.begin.strip() and asked.endswith(section.begin.strip()):
+        return Thinking(mode, "open")
+    return Thinking(mode)
 
 
 def message_language(
@@ -128,126 +226,236 @@ def message_language(
     choice: ToolChoice,
     *,
     parallel: bool = True,
-    reasoning: str | None = None,
+    thinking: Thinking = Thinking(),
     answer: Node | None = None,
 ) -> Node:
-    """The messages that there are.
+    """The messages that there are, what the prompt has written of them (`prompted`) included.
 
     Args:
         form: the format.
         tools: all tools; `choice` (see `resolve_choice`) says which may be called.
         parallel: several calls in one message, where the format has that.
-        reasoning: None (no thinking section), "optional" or "required".
+        thinking: see `thinking_of`.
         answer: what prose is instead of free text: "a call, or an answer of this schema".
 
-    Raises ToolFormatError: a name that cannot be written in the format, a thinking section in a
-    format that has none.
+    Prose comes before calls where the format has that and a call is no must; where one is, a marked
+    section of prose may stay, empty.  Raises ToolFormatError for a name that cannot be written.
     """
-    if reasoning not in (None, "optional", "required"):
-        raise ToolFormatError(f"{reasoning!r} is not optional or required", field="reasoning")
-    chosen = [tool for tool in tools if tool.name in choice.names]
-    words = _words(form)
-    call_starts = _call_starts(form) if choice.mode != "none" else ()
-    prose: Node = answer or Free(tuple(dict.fromkeys((*call_starts, *words, *form.stop))))
-    if form.text is not None:
-        prose = _sequence(_text(form, form.text.begin), prose, _text(form, form.text.end))
-    body: Node = prose
-    if choice.mode != "none" and chosen:
-        section = _calls(form, chosen, parallel and form.parallel)
-        lead: list[Node] = []
-        if form.prose and answer is None:
-            lead = [Choice((Chain(()), _sequence(prose, _text(form, form.after_text))))]
-        calls = _sequence(*lead, section)
-        body = calls if choice.mode == "required" else Choice((prose, calls))
-    if reasoning is None:
-        return body
-    if form.reasoning is None:
-        raise ToolFormatError("it has no thinking section", field="reasoning")
-    end = form.reasoning.end
-    thought = _sequence(_text(form, form.reasoning.begin), Free((end.strip(),)), _text(form, end))
-    if reasoning == "required":
-        return _sequence(thought, body)
-    return _sequence(Repeat(thought, 0, 1), body)
+    return _Language(form, tools, choice, parallel, thinking, answer).message()
 
 
-def _words(form: ToolFormat) -> tuple[str, ...]:
-    """Texts that prose must not contain: those that begin or end another part."""
-    found = []
-    for section in (form.text, form.reasoning):
-        if section is not None:
-            found += [section.begin.strip(), section.end.strip()]
-    return tuple(one for one in found if one)
+class _Language:
+    def __init__(
+        self,
+        form: ToolFormat,
+        tools: Sequence[Tool],
+        choice: ToolChoice,
+        parallel: bool,
+        thinking: Thinking,
+        answer: Node | None,
+    ) -> None:
+        self._form = form
+        self._choice = choice
+        self._parallel = parallel and form.parallel
+        self._thinking = thinking
+        self._answer = answer
+        chosen = set(choice.names)
+        self._tools = [] if choice.mode == "none" else [one for one in tools if one.name in chosen]
+        self._cases: dict[str, Calls] = {}
 
-
-def _call_starts(form: ToolFormat) -> tuple[str, ...]:
-    """The literal texts with which calls begin; none for formats whose calls have no mark."""
-    if not form.prose:
-        return ()
-    starts = []
-    for template in (form.call, *form.variants):
-        for atom in form.opening(True, template):
-            if not isinstance(atom, SpaceAtom):
-                starts += [] if isinstance(atom, Hole) else [atom.text]
-                break
-    return tuple(starts)
-
-
-def _calls(form: ToolFormat, tools: list[Tool], several: bool) -> Node:
-    first = Choice(tuple(_call(form, tool, True) for tool in tools))
-    parts: list[Node] = [first]
-    if several:
-        parts.append(Repeat(Choice(tuple(_call(form, tool, False) for tool in tools))))
-    return _sequence(*parts, *_atoms(form, form.ending(), None))
-
-
-def _call(form: ToolFormat, tool: Tool, first: bool) -> Node:
-    opening, closing = form.opening(first), form.closing()
-    style = form.arguments
-    arguments: Node
-    if isinstance(style, JsonArguments):
-        arguments = Json(tool.parameters, style)
-    elif isinstance(style, PythonArguments):
-        arguments = Keywords(tool.parameters, style)
-    else:
-        atoms = form.parameter_atoms()
-        at = next(n for n, one in enumerate(atoms) if isinstance(one, Hole) and one.kind == "value")
-        behind = "".join("" if isinstance(one, Hole) else one.text for one in closing)
-        arguments = Tagged(tool.parameters, style, atoms[:at], atoms[at + 1 :], behind)
-    return _sequence(*_atoms(form, opening, tool), arguments, *_atoms(form, closing, tool))
-
-
-def _atoms(form: ToolFormat, atoms: tuple[Atom, ...], tool: Tool | None) -> list[Node]:
-    nodes: list[Node] = []
-    for number, atom in enumerate(atoms):
-        if isinstance(atom, SpaceAtom):
-            nodes.append(Space(atom.text))
-        elif not isinstance(atom, Hole):
-            nodes.extend(_split_special(form, atom.text))
-        elif atom.kind == "name" and tool is not None:
-            nodes.append(Text(_name(tool, atom, atoms[number + 1 :])))
-        elif atom.kind == "index":
-            nodes.append(Repeat(Choice(tuple(Text(str(digit)) for digit in range(10))), 1, 9))
+    def message(self) -> Node:
+        form, thinking = self._form, self._thinking
+        calls = self._calls() if self._tools else None
+        if calls is None:
+            body = self._prose()
+        elif self._choice.mode == "required":
+            body = _sequence(Space(""), Repeat(self._empty_text(), 0, 1), calls)
+        elif form.prose and self._answer is None:
+            body = Choice(
+                (self._prose(), _sequence(Repeat(self._prose(False), 0, 1), Space(""), calls))
+            )
         else:
-            letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-            nodes.append(Repeat(Choice(tuple(Text(one) for one in letters)), 9, 9))
-    return nodes
+            body = Choice((self._prose(), _sequence(Space(""), calls)))
+        section = form.reasoning
+        if section is None:
+            return _sequence(body, Space(""))
+        if thinking.state == "open":
+            inner = Space("") if thinking.mode is None else Free(self._unthinkable(section))
+            lead: Node = _sequence(inner, self._text(section.end), Space(""))
+        elif thinking.mode is None or thinking.state == "closed":
+            lead = Chain(())
+        elif thinking.mode == "required":
+            lead = self._thought(section)
+        else:
+            lead = Repeat(self._thought(section), 0, 1)
+            if section.bare_end:
+                lead = Choice((lead, _sequence(self._text(section.end), Space(""))))
+        return _sequence(lead, body, Space(""))
+
+    # -- prose and thought ---------------------------------------------------------------------
+
+    def _prose(self, alone: bool = True) -> Node:
+        """Prose with its marks; not `alone`: with what stands between it and calls."""
+        form = self._form
+        stops, first = self._unspeakable()
+        inner: Node = self._answer or Free(stops, first)
+        parts: list[Node] = [inner]
+        if form.text is not None:
+            parts = [self._text(form.text.begin), inner, self._text(form.text.end)]
+        if not alone:
+            parts.append(self._text(form.after_text))
+        return _sequence(*parts)
+
+    def _empty_text(self) -> Node:
+        """A marked section of prose without any, before calls that are a must."""
+        text = self._form.text
+        if text is None or not text.end.strip():
+            return Chain(())
+        between = self._text(self._form.after_text)
+        return _sequence(self._text(text.begin), Space(""), self._text(text.end), between)
+
+    def _thought(self, section: Section) -> Node:
+        return _sequence(
+            self._text(section.begin),
+            Free(self._unthinkable(section)),
+            self._text(section.end),
+            Space(""),
+        )
+
+    def _unthinkable(self, section: Section) -> tuple[str, ...]:
+        """What a thought must not contain: its end, and with that a call that is left half-open."""
+        words = [section.end.strip(), *self._unspeakable()[0]]
+        return tuple(dict.fromkeys(words))
+
+    def _unspeakable(self) -> tuple[tuple[str, ...], str]:
+        """Texts that prose must not contain, and characters that it must not begin with.
+
+        These are the texts that begin or end another part; of a call its first text that holds a
+        special token, else its first text, since there is no call without it.  Calls that follow no
+        prose are told from it by their first character.
+        """
+        form, words, first = self._form, [], ""
+        for template in (form.call, *form.variants):
+            literals = [
+                atom.text
+                for atom in form.opening(True, template)
+                if not isinstance(atom, (SpaceAtom, Hole))
+            ]
+            marked = [
+                text for text in literals if any(token in text for token in form.special_tokens)
+            ]
+            if marked or form.prose:
+                words.append((marked or literals)[0])
+            else:
+                first += literals[0][:1]
+        for section in (form.text, form.reasoning):
+            if section is not None:
+                words += [section.begin.strip(), section.end.strip()]
+        words += form.stop
+        return tuple(dict.fromkeys(one for one in words if one)), first
+
+    # -- calls ---------------------------------------------------------------------------------
+
+    def _calls(self) -> Node:
+        """All calls of the message."""
+        section, form = self._section(), self._form
+        if form.prose_after and self._answer is None and self._choice.mode == "auto":
+            section = _sequence(section, Repeat(_sequence(Space(""), self._prose()), 0, 1))
+        if not self._parallel or self._thinking.mode is None or form.reasoning is None:
+            return section
+        if not form.reasoning.begin.strip():
+            return section
+        more = _sequence(Space(""), self._thought(form.reasoning), section)
+        return _sequence(section, Repeat(more))
+
+    def _section(self) -> Node:
+        parts: list[Node] = [self._call(True)]
+        if self._parallel:
+            parts.append(Repeat(self._call(False)))
+        return _sequence(*parts, *self._atoms(self._form.ending()))
+
+    def _call(self, first: bool) -> Node:
+        form = self._form
+        templates = (form.call, *form.variants)
+        options = []
+        for template in templates:
+            opening = form.opening(first, template)
+            at = next(
+                n for n, one in enumerate(opening) if isinstance(one, Hole) and one.kind == "name"
+            )
+            options.append(_sequence(*self._atoms(opening[:at]), self._dispatch(template)))
+        return options[0] if len(options) == 1 else Choice(tuple(options))
+
+    def _dispatch(self, template: str) -> Calls:
+        """The tools' calls from their names on: the same for first and further calls."""
+        found = self._cases.get(template)
+        if found is None:
+            opening, closing = self._form.opening(True, template), self._form.closing(template)
+            holes = [
+                n for n, one in enumerate(opening) if isinstance(one, Hole) and one.kind == "name"
+            ]
+            hole, middle = opening[holes[0]], opening[holes[0] + 1 :]
+            named = len(holes) > 1
+            shared = None if named else _sequence(*self._atoms(middle))
+            again = any(isinstance(one, Hole) and one.kind == "name" for one in closing)
+            ending = None if again else _sequence(*self._atoms(closing))
+            found = self._cases[template] = Calls(
+                tuple(
+                    Case(
+                        self._name(tool, hole, middle),
+                        shared or _sequence(*self._atoms(middle, tool)),
+                        self._arguments(tool),
+                        ending or _sequence(*self._atoms(closing, tool)),
+                    )
+                    for tool in self._tools
+                )
+            )
+        return found
+
+    def _arguments(self, tool: Tool) -> ArgumentsNode:
+        style = self._form.arguments
+        if isinstance(style, JsonArguments):
+            return Json(tool, style)
+        if isinstance(style, PythonArguments):
+            return Keywords(tool, style)
+        atoms = self._form.parameter_atoms()
+        at = next(n for n, one in enumerate(atoms) if isinstance(one, Hole) and one.kind == "value")
+        return Tagged(tool, style, atoms[:at], atoms[at + 1 :])
+
+    # -- texts ---------------------------------------------------------------------------------
+
+    def _text(self, text: str) -> Node:
+        return _sequence(*self._atoms(loose_text(text)))
+
+    def _atoms(self, atoms: Sequence[Atom], tool: Tool | None = None) -> list[Node]:
+        nodes: list[Node] = []
+        for number, atom in enumerate(atoms):
+            if isinstance(atom, SpaceAtom):
+                nodes.append(Space(atom.text))
+            elif not isinstance(atom, Hole):
+                nodes.extend(split_special(self._form, atom.text))
+            elif atom.kind == "index":
+                more = Chain((Symbols(_DIGITS[1:], 1, 1), Symbols(_DIGITS, 0, 8)))
+                nodes.append(Choice((Text("0"), more)))
+            elif atom.kind == "name" and tool is not None:
+                nodes.append(Text(self._name(tool, atom, atoms[number + 1 :])))
+            else:
+                nodes.append(Symbols(_LETTERS + _DIGITS, _ID_LENGTH, _ID_LENGTH))
+        return nodes
+
+    @staticmethod
+    def _name(tool: Tool, hole: Atom, behind: Sequence[Atom]) -> str:
+        """The name as it is written.  Raises ToolFormatError where it would not be read back."""
+        if isinstance(hole, Hole) and hole.json:
+            return json.dumps(tool.name, ensure_ascii=False)[1:-1]
+        stop = "" if not behind or isinstance(behind[0], Hole) else behind[0].text
+        unreadable = any(char in '<>"' or char.isspace() for char in tool.name)
+        if unreadable or (stop and stop in tool.name):
+            raise ToolFormatError(f"the name {tool.name!r} cannot be written in it", field="call")
+        return tool.name
 
 
-def _name(tool: Tool, hole: Hole, behind: tuple[Atom, ...]) -> str:
-    """The name as it is written.  Raises ToolFormatError where it would not be read back."""
-    if hole.json:
-        return json.dumps(tool.name, ensure_ascii=False)[1:-1]
-    stop = "" if not behind or isinstance(behind[0], Hole) else behind[0].text
-    if any(char in '<>"' or char.isspace() for char in tool.name) or (stop and stop in tool.name):
-        raise ToolFormatError(f"the name {tool.name!r} cannot be written in it", field="call")
-    return tool.name
-
-
-def _text(form: ToolFormat, text: str) -> Node:
-    return Chain(tuple(_split_special(form, text)))
-
-
-def _split_special(form: ToolFormat, text: str) -> list[Node]:
+def split_special(form: ToolFormat, text: str) -> list[Node]:
     """Text with the special tokens in it as parts of their own, longest first."""
     nodes: list[Node] = []
     tokens = sorted(form.special_tokens, key=len, reverse=True)
@@ -266,8 +474,13 @@ def _split_special(form: ToolFormat, text: str) -> list[Node]:
     return nodes
 
 
-def _sequence(*parts: Node) -> Node:
+def _sequence(*parts: Node) -> Chain:
+    """One after the other; chains are opened, neighbouring spaces are one."""
     flat: list[Node] = []
     for one in parts:
-        flat.extend(one.parts if isinstance(one, Chain) else (one,))
+        for part in one.parts if isinstance(one, Chain) else (one,):
+            if isinstance(part, Space) and flat and isinstance(flat[-1], Space):
+                flat[-1] = Space(flat[-1].text + part.text)
+            else:
+                flat.append(part)
     return Chain(tuple(flat))

@@ -281,6 +281,7 @@ _ALL = (
         call="<|tool_call>call:$name$arguments<tool_call|>",
         arguments=JsonArguments(quote='<|"|>', sorted_keys=True),
         reasoning=Section("<|channel>thought\n", "<channel|>"),
+        prose_after=True,
         stop=("<turn|>", "<|tool_response>"),
         special_tokens=(
             "<|tool_call>",
@@ -375,7 +376,7 @@ _ALL = (
         call=']<]minimax[>[<invoke name="$name">$arguments]<]minimax[>[</invoke>\n',
         arguments=TaggedArguments("]<]minimax[>[<$key>$value]<]minimax[>[</$key>", values="nested"),
         end="]<]minimax[>[</tool_call>",
-        reasoning=Section("<mm:think>", "</mm:think>"),
+        reasoning=Section("<mm:think>", "</mm:think>", bare_end=True),
         stop=("[e~[",),
         special_tokens=("]<]minimax[>[", "[e~["),
     ),

@@ -79,6 +79,16 @@ class Prober:
         except (TypeError, ValueError):
             self._prompts = False
 
+    @property
+    def arguments_as_text(self) -> bool:
+        """Whether arguments have to be JSON text rather than values; known after a probe."""
+        return self._as_text
+
+    def writes_calls(self) -> bool:
+        """Whether the template writes tool calls at all."""
+        probe = self.probe(((ONE, {"karoba": "vexalon"}),))
+        return probe is not None and ONE in probe.rendered
+
     def prompt(self) -> str | None:
         """What a template writes behind the user's question for the model to go on from."""
         if not self._prompts:

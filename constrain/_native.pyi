@@ -43,6 +43,7 @@ class Program:
         whitespace: str,
         numbers: str,
         property_order: str,
+        parts: Iterable[Program] = ...,
     ) -> None: ...
 
 class Analyzer:

@@ -126,8 +126,10 @@ class ValueKind(IntEnum):
 class Program:
     """A compiled constraint before it meets a vocabulary.
 
-    ``kind`` is "json" or "text".  ``whitespace`` is "bounded", "any" or "compact"; ``numbers`` is
-    "plain" or "any"; both matter to kind "json" only.  All arrays hold int32.
+    ``kind`` is "json", "text" or "grammar".  ``whitespace`` is "bounded", "any" or "compact";
+    ``numbers`` is "plain" or "any"; both matter to kind "json" only.  All arrays hold int32.
+    ``parts`` are the programs of kind "json" that a grammar embeds, by foreign number; several may
+    be one program (see ``constrain/grammar/program.py``).
     """
 
     kind: str
@@ -141,7 +143,17 @@ class Program:
     whitespace: str = "bounded"
     numbers: str = "plain"
     property_order: str = "any"
+    parts: tuple[Program, ...] = ()
     notes: dict[str, object] = field(default_factory=dict, compare=False, repr=False)
 
     def __hash__(self) -> int:
-        return hash((self.kind, self.nodes.tobytes(), self.args.tobytes(), self.strings, self.root))
+        return hash(
+            (
+                self.kind,
+                self.nodes.tobytes(),
+                self.args.tobytes(),
+                self.strings,
+                self.root,
+                self.parts,
+            )
+        )

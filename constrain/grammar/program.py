@@ -1,24 +1,38 @@
 """Grammar programs: one int32 array that the core's grammar machine executes.
 
 A program is a set of states.  Bytes lead from state to state; a call enters another net's start
-state and comes back to a return state when a final state is reached; a mark reads nothing and adds
-an obligation on what follows.  Nets need no table of their own.  Layout::
+state and comes back to a return state when a final state is reached; a foreign edge does the same
+with an embedded program; a mark reads nothing and adds an obligation on what follows.  Nets need no
+table of their own.  Layout::
 
-    version (1), states, ranges, calls, marks, obligations, obligation ranges, start state
+    version (2), states, ranges, calls, marks, foreign edges, obligations, obligation ranges,
+    start state
     range_begin       [states + 1]        the ranges of a state, in order of bytes
     call_begin        [states + 1]
     mark_begin        [states + 1]
+    foreign_begin     [states + 1]
     flags             [states]            1: final
     ranges            (first | last << 8, target state) * ranges
     calls             (start state of the callee, return state, rank of the callee) * calls
     marks             (obligation, target state) * marks
+    foreigns          (foreign number, return state) * foreign edges
     obligation_begin  [obligations + 1]   the ranges of an obligation
     obligation_flags  [obligations]       1: the text may end under it
     obligation_ranges (first | last << 8, obligation) * obligation ranges
 
 Obligation 0 is met by everything; a byte without a range breaks an obligation.  The rank of a
 callee is larger than that of every net that has a call of it in its start state.  A start state is
-not final and has no marks, unless it is the program's start state, which nothing calls.
+not final and has no marks, unless it is the program's start state, which nothing calls; it may have
+foreign edges.
+
+A foreign number is an index into `parts` of the `constrain.program.Program`: programs of kind
+"json".  Their texts are never empty.  What an embedded program reads before and behind its value
+(whitespace) belongs to it; where the grammar could read the same bytes, the text has several
+readings.  An edge of a program without any text does not exist; the core throws
+UnsatisfiableError if nothing is left of the language because of that.
+
+Special tokens are bytes too: the byte 0xFF and the token id as three bytes, big endian
+(`Vocabulary.token_bytes`).  A range of token ids is three levels of byte ranges behind 0xFF.
 
 The array is the `args` of a `constrain.program.Program` of kind "grammar".
 """
@@ -36,7 +50,7 @@ from constrain.program import Program
 
 __all__ = ["VERSION", "compile_grammar"]
 
-VERSION = 1
+VERSION = 2
 
 
 def compile_grammar(grammar: Grammar) -> Program:
@@ -63,11 +77,12 @@ def _encode(flat: FlatNets) -> array[int]:
     for component in reversed(strong_components(graph)):
         for at in component:
             rank[at] = len(rank)
-    range_begin, call_begin, mark_begin = [0], [0], [0]
+    range_begin, call_begin, mark_begin, foreign_begin = [0], [0], [0], [0]
     flags: list[int] = []
     ranges: list[int] = []
     calls: list[int] = []
     marks: list[int] = []
+    foreigns: list[int] = []
     for at in order:
         net = flat.nets[at]
         offset = base[at]
@@ -82,6 +97,7 @@ def _encode(flat: FlatNets) -> array[int]:
             range_begin.append(len(ranges) // 2)
             call_begin.append(len(calls) // 3)
             mark_begin.append(len(marks) // 2)
+            foreign_begin.append(len(foreigns) // 2)
             flags.append(int(state in net.finals))
     obligation_begin = [0]
     obligation_ranges: list[int] = []
@@ -95,6 +111,7 @@ def _encode(flat: FlatNets) -> array[int]:
         len(ranges) // 2,
         len(calls) // 3,
         len(marks) // 2,
+        len(foreigns) // 2,
         len(flat.obligation_rows),
         len(obligation_ranges) // 2,
         base[flat.start],
@@ -106,10 +123,12 @@ def _encode(flat: FlatNets) -> array[int]:
             *range_begin,
             *call_begin,
             *mark_begin,
+            *foreign_begin,
             *flags,
             *ranges,
             *calls,
             *marks,
+            *foreigns,
             *obligation_begin,
             *map(int, flat.obligation_ends),
             *obligation_ranges,

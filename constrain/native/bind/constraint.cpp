@@ -21,7 +21,7 @@ using SharedProgram = std::shared_ptr<const Program>;
 void make_program(BoundProgram* self, std::string_view kind, nb::handle nodes, nb::handle args,
                   nb::handle refs, nb::handle values, nb::handle regexes, nb::handle strings,
                   int32_t root, std::string_view whitespace, std::string_view numbers,
-                  std::string_view property_order) {
+                  std::string_view property_order, nb::handle parts) {
   auto program = std::make_shared<Program>();
   if (kind != "json" && kind != "text" && kind != "grammar") {
     throw nb::value_error("kind must be json, text or grammar");
@@ -54,6 +54,13 @@ void make_program(BoundProgram* self, std::string_view kind, nb::handle nodes, n
     throw nb::value_error("property_order must be any or declared");
   }
   program->declared_order = property_order == "declared";
+  for (nb::handle part : nb::iter(parts)) {
+    const SharedProgram& core = nb::cast<const BoundProgram&>(part).core;
+    if (!program->grammar || core->grammar || core->text) {
+      throw nb::value_error("only grammars have parts, and these are of kind json");
+    }
+    program->parts.push_back(core);
+  }
   new (self) BoundProgram{std::move(program)};
 }
 
@@ -243,7 +250,8 @@ void bind_constraint(nb::module_& m) {
   nb::class_<BoundProgram>(m, "Program")
       .def("__init__", &make_program, nb::arg("kind"), nb::arg("nodes"), nb::arg("args"),
            nb::arg("refs"), nb::arg("values"), nb::arg("regexes"), nb::arg("strings"),
-           nb::arg("root"), nb::arg("whitespace"), nb::arg("numbers"), nb::arg("property_order"));
+           nb::arg("root"), nb::arg("whitespace"), nb::arg("numbers"), nb::arg("property_order"),
+           nb::arg("parts") = nb::tuple());
 
   nb::class_<BoundConstraint>(m, "Constraint", nb::is_weak_referenceable())
       .def("__init__", &make_constraint, nb::arg("vocabulary"), nb::arg("program"),

@@ -28,7 +28,7 @@ uint32_t hash_items(const uint32_t* words, size_t count) {
 
 GrammarMachine::GrammarMachine(std::shared_ptr<const Program> program)
     : program_(std::move(program)),
-      tables_(program_->args),
+      tables_(program_->args, uint32_t(program_->parts.size())),
       states_(tables_.states()),
       union_budget_(kUnionBudget),
       seen_(1024) {

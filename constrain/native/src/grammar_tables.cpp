@@ -9,7 +9,7 @@
 namespace constrain {
 namespace {
 
-constexpr int32_t kVersion = 1;
+constexpr int32_t kVersion = 2;
 constexpr size_t kMostDense = size_t{1} << 23;    // entries of 4 bytes
 
 [[noreturn]] void malformed(const char* what) {
@@ -73,16 +73,18 @@ void check_order(const std::vector<uint32_t>& begin,
 
 }  // namespace
 
-GrammarTables::GrammarTables(std::span<const int32_t> table) {
+GrammarTables::GrammarTables(std::span<const int32_t> table, uint32_t parts) {
   Reader in(table);
   if (in.word() != kVersion) malformed("version");
   const uint32_t states = in.count(), ranges = in.count(), calls = in.count(), marks = in.count();
+  const uint32_t foreigns = in.count();
   const uint32_t obligations = in.count(), obligation_ranges = in.count();
   if (states == 0 || obligations == 0) malformed("no state");
   start_ = in.below(states);
   range_begin_ = in.begins(states, ranges);
   call_begin_ = in.begins(states, calls);
   mark_begin_ = in.begins(states, marks);
+  foreign_begin_ = in.begins(states, foreigns);
   final_.resize(states);
   for (uint8_t& flag : final_) flag = static_cast<uint8_t>(in.below(2));
   ranges_ = in.ranges(ranges, states);
@@ -96,6 +98,11 @@ GrammarTables::GrammarTables(std::span<const int32_t> table) {
   for (Mark& mark : marks_) {
     mark.obligation = in.below(obligations);
     mark.target = in.below(states);
+  }
+  foreigns_.resize(foreigns);
+  for (Foreign& foreign : foreigns_) {
+    foreign.number = in.below(parts);
+    foreign.back = in.below(states);
   }
   obligation_begin_ = in.begins(obligations, obligation_ranges);
   obligation_end_.resize(obligations);
@@ -116,7 +123,8 @@ GrammarTables::GrammarTables(std::span<const int32_t> table) {
   pure_.resize(states);
   plain_.resize(states);
   for (uint32_t s = 0; s < states; ++s) {
-    const bool extra = !this->calls(s).empty() || !this->marks(s).empty();
+    const bool extra =
+        !this->calls(s).empty() || !this->marks(s).empty() || !this->foreigns(s).empty();
     pure_[s] = is_final(s) && !extra && !reads(s);
     plain_[s] = !is_final(s) && !extra && reads(s);
   }
@@ -203,8 +211,9 @@ void GrammarTables::make_distances() {
 
 size_t GrammarTables::bytes() const {
   return sizeof(*this) + ranges_.size() * sizeof(Range) + calls_.size() * sizeof(Call) +
-         marks_.size() * sizeof(Mark) + obligation_ranges_.size() * sizeof(Range) +
-         dense_.size() * 4 + size_t{states()} * 20;
+         marks_.size() * sizeof(Mark) + foreigns_.size() * sizeof(Foreign) +
+         obligation_ranges_.size() * sizeof(Range) +
+         dense_.size() * 4 + size_t{states()} * 24;
 }
 
 }  // namespace constrain

@@ -24,8 +24,12 @@ class GrammarTables {
     uint32_t obligation, target;
   };
 
-  // Throws Error if the table is not one.
-  explicit GrammarTables(std::span<const int32_t> table);
+  struct Foreign {
+    uint32_t number, back;
+  };
+
+  // Throws Error if the table is not one.  `parts`: how many programs it embeds.
+  GrammarTables(std::span<const int32_t> table, uint32_t parts);
 
   uint32_t states() const { return static_cast<uint32_t>(final_.size()); }
   uint32_t start() const { return start_; }
@@ -42,6 +46,10 @@ class GrammarTables {
   std::span<const Range> ranges(uint32_t s) const { return slice(ranges_, range_begin_, s); }
   std::span<const Call> calls(uint32_t s) const { return slice(calls_, call_begin_, s); }
   std::span<const Mark> marks(uint32_t s) const { return slice(marks_, mark_begin_, s); }
+
+  std::span<const Foreign> foreigns(uint32_t s) const {
+    return slice(foreigns_, foreign_begin_, s);
+  }
 
   // The least number of bytes from a state to the end of its net.
   uint32_t distance(uint32_t state) const { return distance_[state]; }
@@ -69,10 +77,11 @@ class GrammarTables {
   void make_distances();
 
   uint32_t start_ = 0;
-  std::vector<uint32_t> range_begin_, call_begin_, mark_begin_, obligation_begin_;
+  std::vector<uint32_t> range_begin_, call_begin_, mark_begin_, foreign_begin_, obligation_begin_;
   std::vector<Range> ranges_, obligation_ranges_;
   std::vector<Call> calls_;
   std::vector<Mark> marks_;
+  std::vector<Foreign> foreigns_;
   std::vector<uint8_t> final_, pure_, plain_, obligation_end_;
   std::vector<uint32_t> distance_;
   std::array<uint8_t, 256> class_of_{};

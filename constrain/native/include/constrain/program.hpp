@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,7 @@ enum class Whitespace : uint8_t { kBounded, kAny, kCompact };
 
 struct Program {
   bool text = false;                      // kind "text" (Regex, Choice) rather than "json"
-  bool grammar = false;                   // kind "grammar": args is the table, nothing else is used
+  bool grammar = false;                   // kind "grammar": args is the table, with `parts`
   std::vector<int32_t> nodes;             // 3 per node: op, a, b
   std::vector<int32_t> args;
   std::vector<int32_t> refs;              // node of each REF
@@ -33,6 +34,7 @@ struct Program {
   Whitespace whitespace = Whitespace::kBounded;
   bool plain_numbers = true;
   bool declared_order = false;
+  std::vector<std::shared_ptr<const Program>> parts;   // of a grammar, by foreign number
 };
 
 }  // namespace constrain

@@ -38,7 +38,19 @@ from constrain.matcher import Matcher
 from constrain.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from constrain.specs import Choice, Gbnf, JsonSchema, Lark, Regex
+    from constrain.specs import (
+        Choice,
+        Gbnf,
+        JsonSchema,
+        Lark,
+        OneOf,
+        Regex,
+        Repeat,
+        Sequence,
+        Text,
+        Token,
+        TokenRange,
+    )
 
 __all__ = [
     "Choice",
@@ -50,9 +62,15 @@ __all__ = [
     "Lark",
     "LimitExceededError",
     "Matcher",
+    "OneOf",
     "Regex",
     "RegexError",
+    "Repeat",
     "SchemaError",
+    "Sequence",
+    "Text",
+    "Token",
+    "TokenRange",
     "TokenRejectedError",
     "TokenizerError",
     "UnsatisfiableError",
@@ -65,11 +83,20 @@ __all__ = [
 ]
 
 _LAZY = {
-    "Choice": "constrain.specs",
-    "Gbnf": "constrain.specs",
-    "JsonSchema": "constrain.specs",
-    "Lark": "constrain.specs",
-    "Regex": "constrain.specs",
+    name: "constrain.specs"
+    for name in (
+        "Choice",
+        "Gbnf",
+        "JsonSchema",
+        "Lark",
+        "OneOf",
+        "Regex",
+        "Repeat",
+        "Sequence",
+        "Text",
+        "Token",
+        "TokenRange",
+    )
 }
 
 

@@ -24,7 +24,11 @@ _DEFAULT_MAX_MEMORY = 256 << 20
 
 
 class Spec(Protocol):
-    """What can be compiled: `JsonSchema`, `Regex`, `Choice`, or anything that emits a program."""
+    """What can be compiled: `JsonSchema`, `Regex`, `Choice`, or anything that emits a program.
+
+    A spec that refers to tokens has a method ``program_for(vocabulary)`` beside `program`, which is
+    used in its place.
+    """
 
     def program(self) -> Program:
         """The program; raises a `ConstrainError` that names what is wrong and where."""
@@ -48,7 +52,8 @@ class CompiledConstraint:
         """Use `constrain.compile`."""
         self.spec = spec
         self.vocabulary = vocabulary
-        self.program = spec.program()
+        program_for = getattr(spec, "program_for", None)
+        self.program = spec.program() if program_for is None else program_for(vocabulary)
         try:
             self._native = _native.Constraint(
                 vocabulary.native, native_program(self.program), max_memory

@@ -8,12 +8,32 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from typing import TYPE_CHECKING
+
+from constrain.compose import OneOf, Repeat, Sequence, Text, Token, TokenRange
 from constrain.errors import ConstrainError, UnsatisfiableError
+from constrain.parts import GrammarSpec
 from constrain.program import Program
 from constrain.schema import JsonSchema
 from constrain.schema.builder import ProgramBuilder
 
-__all__ = ["Choice", "Gbnf", "JsonSchema", "Lark", "Regex"]
+if TYPE_CHECKING:
+    from constrain.grammar.builder import GrammarBuilder
+    from constrain.grammar.ir import Expression
+
+__all__ = [
+    "Choice",
+    "Gbnf",
+    "JsonSchema",
+    "Lark",
+    "OneOf",
+    "Regex",
+    "Repeat",
+    "Sequence",
+    "Text",
+    "Token",
+    "TokenRange",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +69,14 @@ class Regex:
             root = builder.regex(compile_python(self.pattern, int(self.flags)))
             self._program.append(builder.build("text", root))
         return self._program[0]
+
+    def expression(self, builder: GrammarBuilder) -> Expression:
+        """The texts as a part of a grammar that is being built."""
+        from constrain.grammar import regex_expression
+        from constrain.regex import compile_python
+
+        compile_python(self.pattern, int(self.flags))
+        return regex_expression(builder, self.pattern, int(self.flags))
 
     def unsatisfiable_error(self) -> UnsatisfiableError:
         """The error for a pattern that is known to match nothing."""
@@ -96,6 +124,12 @@ class Choice:
         builder = ProgramBuilder()
         return builder.build("text", builder.one_of_strings(self.options))
 
+    def expression(self, builder: GrammarBuilder) -> Expression:
+        """The texts as a part of a grammar that is being built."""
+        from constrain.grammar import choice_expression
+
+        return choice_expression(builder, self.options)
+
 
 def _check_grammar(text: object, start: object, what: str) -> None:
     if not isinstance(text, str):
@@ -105,7 +139,7 @@ def _check_grammar(text: object, start: object, what: str) -> None:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Lark:
+class Lark(GrammarSpec):
     """Texts of a grammar in Lark's syntax (needs the package `lark`).
 
     The language is what ``lark.Lark(text, parser="earley", lexer="dynamic_complete")`` accepts.
@@ -123,7 +157,6 @@ class Lark:
     text: str
     start: str
     import_paths: tuple[str, ...]
-    _program: list[Program] = field(repr=False, compare=False, hash=False)
 
     def __init__(
         self, text: str, *, start: str = "start", import_paths: Iterable[str] = ()
@@ -134,21 +167,20 @@ class Lark:
         object.__setattr__(self, "text", text)
         object.__setattr__(self, "start", start)
         object.__setattr__(self, "import_paths", tuple(map(str, import_paths)))
-        object.__setattr__(self, "_program", [])
 
-    def program(self) -> Program:
-        """The program, compiled on the first call and kept."""
-        if not self._program:
-            from constrain.grammar import compile_grammar, parse_lark
+    def expression(self, builder: GrammarBuilder) -> Expression:
+        """The texts as a part of a grammar that is being built."""
+        from constrain.grammar import read_lark
 
-            self._program.append(
-                compile_grammar(parse_lark(self.text, self.start, self.import_paths))
-            )
-        return self._program[0]
+        return read_lark(builder, self.text, self.start, self.import_paths)
+
+    def unsatisfiable_error(self) -> UnsatisfiableError:
+        """The error for a grammar that is known to derive nothing."""
+        return UnsatisfiableError(f"the start rule {self.start!r} of the grammar derives no text")
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Gbnf:
+class Gbnf(GrammarSpec):
     """Texts of a grammar in GBNF, the format of llama.cpp.
 
     Args:
@@ -162,18 +194,18 @@ class Gbnf:
 
     text: str
     root: str
-    _program: list[Program] = field(repr=False, compare=False, hash=False)
 
     def __init__(self, text: str, *, root: str = "root") -> None:
         _check_grammar(text, root, "root")
         object.__setattr__(self, "text", text)
         object.__setattr__(self, "root", root)
-        object.__setattr__(self, "_program", [])
 
-    def program(self) -> Program:
-        """The program, compiled on the first call and kept."""
-        if not self._program:
-            from constrain.grammar import compile_grammar, parse_gbnf
+    def expression(self, builder: GrammarBuilder) -> Expression:
+        """The texts as a part of a grammar that is being built."""
+        from constrain.grammar import read_gbnf
 
-            self._program.append(compile_grammar(parse_gbnf(self.text, self.root)))
-        return self._program[0]
+        return read_gbnf(builder, self.text, self.root)
+
+    def unsatisfiable_error(self) -> UnsatisfiableError:
+        """The error for a grammar that is known to derive nothing."""
+        return UnsatisfiableError(f"the root rule {self.root!r} of the grammar derives no text")

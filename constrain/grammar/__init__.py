@@ -1,15 +1,25 @@
 """Grammars: from Lark's and llama.cpp's formats to programs that the core executes.
 
-`parse_lark` and `parse_gbnf` read a text into one representation (`constrain.grammar.ir`);
-`compile_grammar` makes it a network of automata over bytes (`network`, `flatten`) and that a
-program (`program`).
+`read_lark` and `read_gbnf` add the rules of a text to a `GrammarBuilder`, beside the other parts of a
+constraint; `compile_grammar` makes what was built (`constrain.grammar.ir`) a network of automata
+over bytes (`network`, `flatten`) and that a program (`program`).
 """
 
 from __future__ import annotations
 
-from constrain.grammar.gbnf import parse_gbnf
+from constrain.grammar.builder import GrammarBuilder
+from constrain.grammar.gbnf import read_gbnf
 from constrain.grammar.ir import Grammar
-from constrain.grammar.lark_syntax import parse_lark
+from constrain.grammar.lark_syntax import read_lark
 from constrain.grammar.program import compile_grammar
+from constrain.grammar.regular import choice_expression, regex_expression
 
-__all__ = ["Grammar", "compile_grammar", "parse_gbnf", "parse_lark"]
+__all__ = [
+    "Grammar",
+    "GrammarBuilder",
+    "choice_expression",
+    "compile_grammar",
+    "read_gbnf",
+    "read_lark",
+    "regex_expression",
+]

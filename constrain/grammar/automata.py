@@ -24,6 +24,7 @@ __all__ = [
     "Range",
     "SymbolDfa",
     "SymbolNfa",
+    "live_states",
     "merge_ranges",
     "partition",
     "strong_components",
@@ -160,7 +161,7 @@ class SymbolDfa:
         rows = self.rows
         if dead:
             rows = [{x: t for x, t in row.items() if x not in dead} for row in rows]
-        live = _live(self.finals, [row.values() for row in rows])
+        live = live_states(self.finals, [row.values() for row in rows])
         if 0 not in live:
             return SymbolDfa([{}], set())
         rows = [
@@ -189,7 +190,7 @@ class SymbolDfa:
         return SymbolDfa(result, {i for i, state in enumerate(order) if state in self.finals})
 
 
-def _live(finals: Iterable[int], successors: Sequence[Iterable[int]]) -> set[int]:
+def live_states(finals: Iterable[int], successors: Sequence[Iterable[int]]) -> set[int]:
     """States from which a final one is reached."""
     predecessors: list[list[int]] = [[] for _ in successors]
     for state, targets in enumerate(successors):
@@ -305,7 +306,7 @@ class ByteDfa:
         """Minimal and trim."""
         rows, special = self.rows, self.special
         everyone = [[r[2] for r in rows[s]] + list(special[s].values()) for s in range(len(rows))]
-        live = _live(self.finals, everyone)
+        live = live_states(self.finals, everyone)
         if 0 not in live:
             return ByteDfa([[]], [{}], set())
         rows = [[r for r in row if r[2] in live] for row in rows]

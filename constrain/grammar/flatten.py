@@ -3,9 +3,10 @@
 * Small terminals are written into the nets, large ones stay nets of their own (their copies would
   cost more than a call); then every net is determinised and minimised over bytes.  A net whose
   determinisation explodes is made again with all its terminals called.
-* Behind every terminal ignored terminals may stand, any number of them.  An ignored terminal takes
+* Behind a terminal ignored terminals may stand, any number of them.  An ignored terminal takes
   its longest match only, which is an obligation on what follows it: a *mark*, an edge that reads
   nothing and adds the obligation.  Lookahead of terminals makes marks as well.
+* An embedded program is a *foreign* edge, which another machine reads: opaque here, and never empty.
 * A mark is dropped where it forbids nothing that is not possible anyway without it (usually all of
   them: behind white space more white space is read as part of it), and its edge is dropped where
   nothing can follow under its obligation.
@@ -19,10 +20,11 @@ from collections.abc import Iterable
 
 from constrain.errors import LimitExceededError
 from constrain.grammar.automata import ByteDfa, ByteNfa, Range, SymbolDfa
-from constrain.grammar.ir import ANYTHING, Grammar, Obligations, Terminal
+from constrain.grammar.ir import ANYTHING, Embedded, Grammar, Obligations, Terminal
 from constrain.grammar.network import Network
+from constrain.program import Program
 
-__all__ = ["FlatNets", "flatten"]
+__all__ = ["CALL", "FOREIGN", "MARK", "FlatNets", "flatten", "special_edge"]
 
 _CALLED_STATES = 20
 _MAX_NET_STATES = 30_000
@@ -31,22 +33,31 @@ _END = 1 << 256
 """The end of the text in a set of bytes."""
 
 
-def call_symbol(net: int) -> int:
-    """The special symbol of a call."""
-    return 2 * net
+CALL, MARK, FOREIGN = range(3)
+"""The kinds of edges that read no byte: of a net, of an obligation, of an embedded program."""
 
 
-def mark_symbol(obligation: int) -> int:
-    """The special symbol of a mark."""
-    return 2 * obligation + 1
+def special_symbol(kind: int, number: int) -> int:
+    """The symbol of a special edge."""
+    return 3 * number + kind
+
+
+def special_edge(symbol: int) -> tuple[int, int]:
+    """Kind and number of a special edge."""
+    return symbol % 3, symbol // 3
+
+
+def _is_mark(symbol: int) -> bool:
+    return symbol % 3 == MARK
 
 
 class FlatNets:
-    """Nets over bytes by number (`call_symbol` refers to it), obligations, and the start's net."""
+    """Nets over bytes by number, obligations, embedded programs, and the start's net."""
 
-    __slots__ = ("names", "nets", "obligation_ends", "obligation_rows", "start")
+    __slots__ = ("names", "nets", "obligation_ends", "obligation_rows", "parts", "start")
 
     def __init__(self) -> None:
+        self.parts: list[Program] = []
         self.nets: dict[int, ByteDfa] = {}
         self.names: dict[int, str] = {}
         self.obligation_rows: list[tuple[Range, ...]] = [()]
@@ -73,7 +84,7 @@ class _Builder:
         self.offsets: dict[Obligations, int] = {}
         self.terminal_nets: dict[int, int] = {}
         self.next_net = max(network.nets, default=-1) + 1
-        self.ignored = [grammar.terminals[at] for at in grammar.ignored]
+        self.part_numbers: dict[int, int] = {}
         self.total = 0
 
     def build(self) -> FlatNets:
@@ -84,9 +95,8 @@ class _Builder:
         top = ByteNfa()
         begin, end = top.state(), top.state()
         top.finals = {end}
-        self._ignore_loop(top, begin)
         if network.start is not None:
-            top.special[begin].append((call_symbol(network.start), end))
+            top.special[begin].append((special_symbol(CALL, network.start), end))
         if network.accepts_empty:
             top.empty[begin].append(end)
         flat.start = self._new_net("the text")
@@ -133,7 +143,19 @@ class _Builder:
                 flat.obligation_ends.append(at_end)
         return state + found
 
-    def _add_terminal(self, nfa: ByteNfa, terminal: Terminal, after: int) -> int:
+    def _part(self, embedded: Embedded) -> int:
+        """The foreign number of an embedded program."""
+        found = self.part_numbers.get(id(embedded.program))
+        if found is None:
+            found = self.part_numbers[id(embedded.program)] = len(self.flat.parts)
+            self.flat.parts.append(embedded.program)
+        return found
+
+    def _add_terminal(self, nfa: ByteNfa, terminal: Terminal | Embedded, after: int) -> int:
+        if isinstance(terminal, Embedded):
+            start = nfa.state()
+            nfa.special[start].append((special_symbol(FOREIGN, self._part(terminal)), after))
+            return start
         start = nfa.embed(terminal.rows)
         for state, end in enumerate(terminal.ends):
             if end is None:
@@ -142,12 +164,20 @@ class _Builder:
             if obligation == ANYTHING:
                 nfa.empty[start + state].append(after)
             else:
-                nfa.special[start + state].append((mark_symbol(obligation), after))
+                nfa.special[start + state].append((special_symbol(MARK, obligation), after))
         return start
 
-    def _ignore_loop(self, nfa: ByteNfa, state: int) -> None:
-        for terminal in self.ignored:
-            nfa.empty[state].append(self._add_terminal(nfa, terminal, state))
+    def _behind(self, nfa: ByteNfa, at: int, state: int) -> int:
+        """Where a terminal that leads to `state` ends: ignored terminals may stand there."""
+        skips = self.grammar.skips.get(at)
+        if not skips:
+            return state
+        behind = nfa.state()
+        nfa.empty[behind].append(state)
+        for number in skips:
+            skipped = self.grammar.terminals[number]
+            nfa.empty[behind].append(self._add_terminal(nfa, skipped, behind))
+        return behind
 
     def _terminal_net(self, at: int) -> int:
         found = self.terminal_nets.get(at)
@@ -157,8 +187,7 @@ class _Builder:
             nfa = ByteNfa()
             end = nfa.state()
             nfa.finals = {end}
-            self._ignore_loop(nfa, end)
-            start = self._add_terminal(nfa, terminal, end)
+            start = self._add_terminal(nfa, terminal, self._behind(nfa, at, end))
             self._keep(found, nfa.determinise(start, _MAX_NET_STATES).reduced())
         return found
 
@@ -167,34 +196,31 @@ class _Builder:
         for _ in net.rows:
             nfa.state()
         nfa.finals = set(net.finals)
-        behind: dict[int, int] = {}
+        behind: dict[tuple[int, tuple[int, ...]], int] = {}
         copies: dict[tuple[int, int], int] = {}
         for state, row in enumerate(net.rows):
             for symbol, target in row.items():
                 if symbol >= 0:
-                    nfa.special[state].append((call_symbol(symbol), target))
+                    nfa.special[state].append((special_symbol(CALL, symbol), target))
                     continue
-                terminal = self.grammar.terminals[~symbol]
+                at = ~symbol
+                terminal = self.grammar.terminals[at]
                 if _is_large(terminal, called_states):
-                    called = self._terminal_net(~symbol)
-                    nfa.special[state].append((call_symbol(called), target))
+                    called = self._terminal_net(at)
+                    nfa.special[state].append((special_symbol(CALL, called), target))
                     continue
-                if target not in behind:
-                    if self.ignored:
-                        behind[target] = nfa.state()
-                        nfa.empty[behind[target]].append(target)
-                        self._ignore_loop(nfa, behind[target])
-                    else:
-                        behind[target] = target
-                key = (~symbol, target)
+                place = (target, self.grammar.skips.get(at, ()))
+                if place not in behind:
+                    behind[place] = self._behind(nfa, at, target)
+                key = (at, target)
                 if key not in copies:
-                    copies[key] = self._add_terminal(nfa, terminal, behind[target])
+                    copies[key] = self._add_terminal(nfa, terminal, behind[place])
                 nfa.empty[state].append(copies[key])
         return nfa.determinise(0, bound).reduced()
 
 
-def _is_large(terminal: Terminal, called_states: int) -> bool:
-    if len(terminal.rows) <= called_states:
+def _is_large(terminal: Terminal | Embedded, called_states: int) -> bool:
+    if isinstance(terminal, Embedded) or len(terminal.rows) <= called_states:
         return False
     # A literal is a chain: copying it costs no more than what calls it.
     return called_states == 0 or any(len(row) > 1 for row in terminal.rows)
@@ -206,6 +232,12 @@ def byte_mask(row: Iterable[Range]) -> int:
     for first, last, _ in row:
         mask |= ((1 << (last + 1)) - 1) & ~((1 << first) - 1)
     return mask
+
+
+def _first_bytes(program: Program) -> int:
+    """Bytes with which texts of an embedded program begin, and perhaps more."""
+    begins = b'{["-0123456789tfn' + (b"" if program.whitespace == "compact" else b" \t\n\r")
+    return sum(1 << byte for byte in begins)
 
 
 class _Marks:
@@ -221,9 +253,12 @@ class _Marks:
                 self.allowed[at] |= _END
                 self.free[at] |= _END
         self.free[ANYTHING] = self.allowed[ANYTHING] = _END | (_END - 1)
+        self.begins = [_first_bytes(program) for program in flat.parts]
 
     def _has_marks(self) -> bool:
-        return any(x & 1 for net in self.flat.nets.values() for row in net.special for x in row)
+        return any(
+            _is_mark(x) for net in self.flat.nets.values() for row in net.special for x in row
+        )
 
     def _analyse(self) -> None:
         """First bytes of every state, whether it can end its net without reading, and what follows
@@ -243,11 +278,12 @@ class _Marks:
                         continue
                     mask, end = first[state], ends[state]
                     for symbol, target in special.items():
-                        if symbol & 1:
-                            mask |= first[target] & self.allowed[symbol >> 1]
+                        kind, number = special_edge(symbol)
+                        if kind == MARK:
+                            mask |= first[target] & self.allowed[number]
                             end = end or ends[target]
                         else:
-                            mask |= self.first[symbol >> 1][0]
+                            mask |= self.first[number][0] if kind == CALL else self.begins[number]
                     if mask != first[state] or end != ends[state]:
                         first[state], ends[state] = mask, end
                         changed = True
@@ -259,13 +295,14 @@ class _Marks:
             for at, net in nets.items():
                 for special in net.special:
                     for symbol, target in special.items():
-                        if symbol & 1:
+                        kind, number = special_edge(symbol)
+                        if kind != CALL:
                             continue
-                        mask = self.follow[symbol >> 1] | self.first[at][target]
+                        mask = self.follow[number] | self.first[at][target]
                         if self.ends[at][target]:
                             mask |= self.follow[at]
-                        if mask != self.follow[symbol >> 1]:
-                            self.follow[symbol >> 1] = mask
+                        if mask != self.follow[number]:
+                            self.follow[number] = mask
                             changed = True
 
     # -- needless marks ------------------------------------------------------------------------
@@ -281,7 +318,8 @@ class _Marks:
             needless = []
             for state, special in enumerate(net.special):
                 for symbol, target in special.items():
-                    if symbol & 1 and self._needless(at, net, state, symbol >> 1, target):
+                    kind, number = special_edge(symbol)
+                    if kind == MARK and self._needless(at, net, state, number, target):
                         needless.append((state, symbol, target))
             if not needless:
                 continue
@@ -309,7 +347,7 @@ class _Marks:
             (state, symbol)
             for state, special in enumerate(net.special)
             for symbol, target in special.items()
-            if symbol & 1 and _contains(net, state, target)
+            if _is_mark(symbol) and _contains(net, state, target)
         ]
         if redundant:
             for state, symbol in redundant:
@@ -339,11 +377,15 @@ class _Marks:
             if behind in nets[inside].finals and self.follow[inside] & ~self.free[open_]:
                 return False
             for symbol in special:
-                if symbol & 1:
+                kind, number = special_edge(symbol)
+                if kind == MARK:
                     return False
                 # In the callee nothing is like it is beside the mark: it must not be forbidden.
-                if self.first[symbol >> 1][0] & ~self.free[open_]:
-                    visit(symbol >> 1, 0, open_, -1)
+                if kind == FOREIGN:
+                    if self.begins[number] & ~self.free[open_]:
+                        return False
+                elif self.first[number][0] & ~self.free[open_]:
+                    visit(number, 0, open_, -1)
             for first, last, after in row:
                 byte = first
                 while byte <= last:
@@ -367,14 +409,15 @@ class _Marks:
             changed = False
             self._analyse()
             for at, net in list(nets.items()):
-                if not any(x & 1 for special in net.special for x in special):
+                if not _mark_count(net):
                     continue
                 dead = False
                 for special in net.special:
                     for symbol, target in list(special.items()):
-                        if not symbol & 1:
+                        kind, number = special_edge(symbol)
+                        if kind != MARK:
                             continue
-                        allowed = self.allowed[symbol >> 1]
+                        allowed = self.allowed[number]
                         mask = self.first[at][target]
                         if self.ends[at][target]:
                             mask |= self.follow[at]
@@ -390,7 +433,8 @@ class _Marks:
                 for at, net in list(nets.items()):
                     for special in net.special:
                         for symbol in list(special):
-                            if not symbol & 1 and symbol >> 1 in empty:
+                            kind, number = special_edge(symbol)
+                            if kind == CALL and number in empty:
                                 del special[symbol]
                     nets[at] = net.reduced()
 
@@ -408,7 +452,7 @@ def _look(row: Iterable[Range], byte: int) -> tuple[int | None, int]:
 
 
 def _mark_count(net: ByteDfa) -> int:
-    return sum(symbol & 1 for special in net.special for symbol in special)
+    return sum(_is_mark(symbol) for special in net.special for symbol in special)
 
 
 def _contains(net: ByteDfa, large: int, small: int) -> bool:

@@ -14,11 +14,11 @@ import re
 from typing import NoReturn
 
 from constrain.errors import GrammarError, LimitExceededError, UnsupportedError
-from constrain.grammar.ir import Expression, Grammar, Terminal
-from constrain.grammar.terminals import chars_terminal, literal_terminal
+from constrain.grammar.builder import GrammarBuilder
+from constrain.grammar.ir import EMPTY, Expression
 from constrain.regex.charsets import ANY, CharSet, complement, from_pairs
 
-__all__ = ["parse_gbnf"]
+__all__ = ["read_gbnf"]
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _TOKEN = re.compile(r"!?<(?:\[\d+\]|[^\s<>]+)>")
@@ -29,23 +29,23 @@ _MAX_NESTING = 200
 _MAX_REPEAT = 100_000
 
 
-def parse_gbnf(text: str, root: str = "root") -> Grammar:
-    """The grammar of a GBNF text.
+def read_gbnf(builder: GrammarBuilder, text: str, root: str = "root") -> Expression:
+    """Adds the rules of a GBNF text; gives the expression of its root.
 
     Raises GrammarError with line and column and what was expected, UnsupportedError (token
     references) and LimitExceededError (groups nested more than 200 deep, huge repetitions).
     """
-    return _Parser(text).grammar(root)
+    return _Parser(builder, text).grammar(root)
 
 
 class _Parser:
-    def __init__(self, text: str) -> None:
+    def __init__(self, builder: GrammarBuilder, text: str) -> None:
+        self.builder = builder
+        self.scope = builder.scope()
         self.text = text
         self.at = 0
         self.rules: dict[str, Expression] = {}
         self.uses: dict[str, int] = {}
-        self.terminals: list[Terminal] = []
-        self.numbers: dict[object, int] = {}
         self.depth = 0
 
     # -- places --------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ class _Parser:
 
     # -- rules ---------------------------------------------------------------------------------
 
-    def grammar(self, root: str) -> Grammar:
+    def grammar(self, root: str) -> Expression:
         self.space(True)
         while self.at < len(self.text):
             self.rule()
@@ -96,7 +96,9 @@ class _Parser:
         for name, at in self.uses.items():
             if name not in self.rules:
                 self.fail(f"the rule {name!r} is used but not defined", at)
-        return Grammar(self.rules, self.terminals, root)
+        for name, body in self.rules.items():
+            self.builder.define(self.scope.name(name), body)
+        return ("rule", self.scope.name(root))
 
     def rule(self) -> None:
         begin = self.at
@@ -140,10 +142,10 @@ class _Parser:
             if c == '"':
                 item = self.literal()
             elif c == "[":
-                item = self.chars(*self.char_class())
+                item = self.builder.chars(*self.char_class())
             elif c == ".":
                 self.at += 1
-                item = self.chars(ANY, "any character")
+                item = self.builder.chars(ANY, "any character")
             elif c == "(":
                 item = self.group()
             elif c in "<!" and c:
@@ -193,7 +195,7 @@ class _Parser:
         name = match.group()
         self.uses.setdefault(name, self.at)
         self.at = match.end()
-        return ("rule", name)
+        return ("rule", self.scope.name(name))
 
     def repeated(self, item: Expression, nested: bool) -> Expression:
         while True:
@@ -228,16 +230,6 @@ class _Parser:
 
     # -- terminals -----------------------------------------------------------------------------
 
-    def number(self, key: object, terminal: Terminal) -> Expression:
-        found = self.numbers.get(key)
-        if found is None:
-            found = self.numbers[key] = len(self.terminals)
-            self.terminals.append(terminal)
-        return ("term", found)
-
-    def chars(self, chars: CharSet, name: str) -> Expression:
-        return self.number(chars, chars_terminal(name, chars))
-
     def literal(self) -> Expression:
         begin = self.at
         self.at += 1
@@ -248,13 +240,10 @@ class _Parser:
             found.append(chr(self.character(begin)))
         self.at += 1
         text = "".join(found)
-        if not text:
-            return ("seq", ())
         try:
-            data = text.encode()
+            return self.builder.literal(text.encode()) if text else EMPTY
         except UnicodeEncodeError:
             self.fail("a literal has a lone surrogate, which no text can have", begin)
-        return self.number(data, literal_terminal(repr(text), data))
 
     def character(self, begin: int) -> int:
         """One character of a literal or class, perhaps escaped."""

@@ -11,7 +11,8 @@ tuples::
 
 A terminal is a language over bytes that is read as one lexeme.  It is an automaton whose states may
 end the lexeme *under an obligation* on what follows it: lookahead, or the rule that an ignored
-terminal takes the longest match.  Only recognition matters; names are for messages.
+terminal takes the longest match.  In the place of a terminal may stand an embedded program
+(`Embedded`), whose texts another machine reads.  Only recognition matters; names are for messages.
 """
 
 from __future__ import annotations
@@ -20,10 +21,26 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from constrain.grammar.automata import Range
+from constrain.program import Program
 
-__all__ = ["ANYTHING", "Expression", "Grammar", "Obligations", "Terminal"]
+__all__ = [
+    "ANYTHING",
+    "EMPTY",
+    "NOTHING",
+    "Embedded",
+    "Expression",
+    "Grammar",
+    "Obligations",
+    "Terminal",
+]
 
 Expression = tuple[Any, ...]
+
+EMPTY: Expression = ("seq", ())
+"""The empty text."""
+
+NOTHING: Expression = ("alt", ())
+"""No text."""
 
 ANYTHING = 0
 """The obligation that every continuation meets."""
@@ -60,11 +77,27 @@ class Terminal:
         return all(end is None for end in self.ends)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Embedded:
+    """A program of kind "json" in the place of a terminal; none of its texts is empty."""
+
+    name: str
+    program: Program
+
+    @property
+    def empty(self) -> bool:
+        """Whether it has texts is for its machine to decide."""
+        return False
+
+
 @dataclass(slots=True)
 class Grammar:
-    """Rules, terminals, the start rule, and the terminals that may stand anywhere."""
+    """Rules, terminals and the start rule.
+
+    `skips[terminal]`: the (ignored) terminals of which any number may stand behind a terminal.
+    """
 
     rules: dict[str, Expression]
-    terminals: list[Terminal]
+    terminals: list[Terminal | Embedded]
     start: str
-    ignored: list[int] = field(default_factory=list)
+    skips: dict[int, tuple[int, ...]] = field(default_factory=dict)

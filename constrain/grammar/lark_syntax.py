@@ -23,10 +23,11 @@ from constrain.errors import (
     RegexError,
     UnsupportedError,
 )
-from constrain.grammar.ir import Expression, Grammar, Terminal
+from constrain.grammar.builder import GrammarBuilder, one_of, sequence
+from constrain.grammar.ir import Expression, Terminal
 from constrain.grammar.terminals import literal_terminal, regex_terminal
 
-__all__ = ["parse_lark"]
+__all__ = ["read_lark"]
 
 _PLACE = re.compile(r"(?:,? at| in)? ?line (\d+),? col(?:umn)? (\d+)")
 _NAMED = re.compile(
@@ -38,13 +39,14 @@ _MAX_NESTING = 200
 _IMPORT = re.compile(r"^\s*%(?:import|extend|override)\s+(\.?)([A-Za-z_][\w.]*)", re.MULTILINE)
 
 
-def parse_lark(
+def read_lark(
+    builder: GrammarBuilder,
     text: str,
     start: str = "start",
     import_paths: Sequence[str] = (),
     source: str = "<string>",
-) -> Grammar:
-    """The grammar of a text in Lark's syntax.
+) -> Expression:
+    """Adds the rules of a text in Lark's syntax; gives the expression of its start rule.
 
     Raises GrammarError (with line and column where they are known), UnsupportedError (``%declare``,
     regular expression features) and LimitExceededError.
@@ -76,7 +78,7 @@ def parse_lark(
         # Lark's loader fails with untyped errors in places.
         detail = f"{type(error).__name__}: {error}".rstrip(": ")
         raise GrammarError(f"Lark cannot read this grammar ({detail})") from error
-    return reader.grammar(terminals, rules, ignored)
+    return reader.grammar(builder, terminals, rules, ignored)
 
 
 class _Reader:
@@ -210,42 +212,44 @@ class _Reader:
         if self.start not in {name for name, *_ in loaded.rule_defs}:
             raise GrammarError(f"the start rule {self.start!r} is not defined", line=1, column=1)
 
-    def grammar(self, terminals: Sequence[Any], rules: Sequence[Any], ignored: Any) -> Grammar:
+    def grammar(
+        self,
+        builder: GrammarBuilder,
+        terminals: Sequence[Any],
+        rules: Sequence[Any],
+        ignored: Iterable[str],
+    ) -> Expression:
+        scope = builder.scope()
         ignored_names = set(ignored)
-        numbers: dict[str, int] = {}
-        found: list[Terminal] = []
-        skipped: list[int] = []
-        for terminal in terminals:
-            numbers[terminal.name] = len(found)
-            if terminal.name in ignored_names:
-                # Where a rule asks for it, it is an ordinary terminal.
-                skipped.append(len(found))
-                found.append(self.terminal(terminal, ignored=True))
-                numbers[terminal.name] = len(found)
-            found.append(self.terminal(terminal, ignored=False))
+        # Where a rule asks for an ignored terminal, it is an ordinary one.
+        skips = tuple(
+            builder.number(self.terminal(terminal, ignored=True))
+            for terminal in terminals
+            if terminal.name in ignored_names
+        )
+        known = {
+            str(terminal.name): builder.terminal(self.terminal(terminal, ignored=False), skips)
+            for terminal in terminals
+        }
         bodies: dict[str, list[Expression]] = {}
         for rule in rules:
             items: list[Expression] = []
             for symbol in rule.expansion:
                 name = str(symbol.name)
-                items.append(("term", numbers[name]) if symbol.is_term else ("rule", name))
-            bodies.setdefault(str(rule.origin.name), []).append(
-                items[0] if len(items) == 1 else ("seq", tuple(items))
-            )
+                items.append(known[name] if symbol.is_term else ("rule", scope.name(name)))
+            bodies.setdefault(str(rule.origin.name), []).append(sequence(items))
         for rule in rules:
             for symbol in rule.expansion:
                 name = str(symbol.name)
                 if not symbol.is_term and name not in bodies:
                     self.fail(f"the rule '{name}' is used but not defined", hint=name)
-        return Grammar(
-            {
-                name: options[0] if len(options) == 1 else ("alt", tuple(options))
-                for name, options in bodies.items()
-            },
-            found,
-            self.start,
-            skipped,
-        )
+        for name, options in bodies.items():
+            builder.define(scope.name(name), one_of(options))
+        start: Expression = ("rule", scope.name(self.start))
+        if not skips:
+            return start
+        skipped = ("repeat", one_of(("term", number) for number in skips), 0, None)
+        return builder.define(scope.name("the text"), ("seq", (skipped, start)))
 
     def terminal(self, definition: Any, *, ignored: bool) -> Terminal:
         pattern = definition.pattern

@@ -19,15 +19,14 @@ from typing import Any
 
 from constrain.errors import LimitExceededError, UnsupportedError
 from constrain.grammar.utf8 import END, Utf8Trees
-from constrain.regex.charsets import (
-    ANY,
-    CharSet,
-    complement,
-    fold_case,
-    from_python_class,
-    union,
+from constrain.regex.charsets import ANY, CharSet, complement, from_python_class
+from constrain.regex.python_syntax import (
+    REFUSED,
+    behind_chars,
+    item_chars,
+    sre_constants,
+    sre_parse,
 )
-from constrain.regex.python_syntax import sre_constants, sre_parse
 
 __all__ = ["GHOST", "MATCH", "Threads"]
 
@@ -35,12 +34,6 @@ MATCH = 0
 GHOST = -1
 _MAX_INSTRUCTIONS = 50_000
 _NEWLINE: CharSet = (10, 10)
-_REFUSED = {
-    "GROUPREF": "backreference",
-    "GROUPREF_EXISTS": "conditional group",
-    "ATOMIC_GROUP": "atomic group",
-    "POSSESSIVE_REPEAT": "possessive quantifier",
-}
 _NONE: frozenset[Any] = frozenset()
 
 # Instructions: ("match",), ("set", tree, next), ("split", targets), ("behind", set index, wanted,
@@ -51,9 +44,12 @@ Thread = tuple[int, Any, frozenset]
 class Threads:
     """A pattern as instructions, and the steps of its threads."""
 
-    def __init__(self, pattern: str, flags: int) -> None:
-        """Raises re.error, UnsupportedError and LimitExceededError."""
+    def __init__(self, pattern: str, flags: int, *, whole: bool = False) -> None:
+        """`whole`: the pattern's own text is all there is, so that its start is known and the order
+        of threads does not matter.  Raises re.error, UnsupportedError and LimitExceededError.
+        """
         self.pattern = pattern
+        self.whole = whole
         self.trees = Utf8Trees()
         self.code: list[tuple[Any, ...]] = [("match",)]
         self.sets: list[int] = []  # trees of the sets that lookbehind asks for
@@ -86,7 +82,7 @@ class Threads:
 
     def _item(self, op: str, argument: Any, after: int, flags: int) -> int:
         if op in ("LITERAL", "NOT_LITERAL", "ANY", "IN"):
-            chars = self._chars(op, argument, flags)
+            chars = item_chars(op, argument, flags)
             return self._emit("set", self.trees.tree(chars), after)
         if op == "BRANCH":
             return self._emit(
@@ -107,7 +103,7 @@ class Threads:
             return self._ahead(self._sequence(list(tree), MATCH, flags), after, negative)
         if op == "FAILURE":
             return self._emit("split", ())
-        raise self._unsupported(_REFUSED.get(op, op.lower()))
+        raise self._unsupported(REFUSED.get(op, op.lower()))
 
     def _ahead(self, first: int, after: int, negative: bool) -> int:
         self.looks_ahead = True
@@ -131,46 +127,13 @@ class Threads:
             at = self._sequence(items, at, flags)
         return at
 
-    def _chars(self, op: str, argument: Any, flags: int) -> CharSet:
-        ascii_only = bool(flags & re.ASCII)
-
-        def folded(chars: CharSet) -> CharSet:
-            return fold_case(chars, ascii_only) if flags & re.IGNORECASE else chars
-
-        if op == "LITERAL":
-            return folded((argument, argument))
-        if op == "NOT_LITERAL":
-            return complement(folded((argument, argument)))
-        if op == "ANY":
-            return ANY if flags & re.DOTALL else complement(_NEWLINE)
-        sets: list[CharSet] = []
-        negative = False
-        for item, value in argument:
-            name = str(item)
-            if name == "NEGATE":
-                negative = True
-            elif name == "LITERAL":
-                sets.append((value, value))
-            elif name == "RANGE":
-                sets.append(tuple(value))
-            elif name == "CATEGORY":
-                words = str(value).removeprefix("CATEGORY_").split("_")
-                chars = from_python_class(
-                    {"DIGIT": "d", "WORD": "w", "SPACE": "s"}[words[-1]], ascii_only
-                )
-                sets.append(complement(chars) if words[0] == "NOT" else chars)
-            else:
-                raise self._unsupported(f"{name.lower()} in a class")
-        chars = folded(union(*sets)) if sets else ()
-        return complement(chars) if negative else chars
-
     def _at(self, name: str, after: int, flags: int) -> int:
         multiline = bool(flags & re.MULTILINE)
         if name in ("AT_BEGINNING_STRING", "AT_BEGINNING"):
             if name == "AT_BEGINNING" and multiline:
-                return self._emit("behind", self._context(_NEWLINE), True, None, after)
+                return self._emit("behind", self._context(_NEWLINE), True, True, after)
             # Never inside of a terminal; at its start it depends on the position in the text.
-            return self._emit("behind", self._context(()), True, None, after)
+            return self._emit("behind", self._context(()), True, True, after)
         one = self._emit("set", self.trees.tree(ANY), MATCH)
         if name == "AT_END_STRING":
             return self._ahead(one, after, True)
@@ -188,8 +151,8 @@ class Threads:
             boundary = name == "AT_BOUNDARY"
             no_word = self._ahead(behind, after, True)
             has_word = self._ahead(behind, after, False)
-            inside = self._emit("behind", before, True, None, no_word if boundary else has_word)
-            outside = self._emit("behind", before, False, None, has_word if boundary else no_word)
+            inside = self._emit("behind", before, True, False, no_word if boundary else has_word)
+            outside = self._emit("behind", before, False, True, has_word if boundary else no_word)
             return self._emit("split", (inside, outside))
         raise self._unsupported(name.lower())
 
@@ -201,16 +164,12 @@ class Threads:
         return found
 
     def _behind(self, tree: Any, after: int, flags: int, negative: bool) -> int:
-        """Lookbehind for one character."""
-        branches = [tree]
-        if len(tree) == 1 and str(tree[0][0]) == "BRANCH":
-            branches = tree[0][1][1]
-        sets: list[CharSet] = []
-        for branch in branches:
-            if len(branch) != 1 or str(branch[0][0]) not in ("LITERAL", "NOT_LITERAL", "ANY", "IN"):
-                raise self._unsupported("lookbehind for more than one character")
-            sets.append(self._chars(str(branch[0][0]), branch[0][1], flags))
-        return self._emit("behind", self._context(union(*sets)), not negative, None, after)
+        """Lookbehind for one character, or for the start."""
+        chars, at_start = behind_chars(tree, flags)
+        if chars is None:
+            raise self._unsupported("lookbehind for more than one character")
+        at_start = at_start != negative
+        return self._emit("behind", self._context(chars), not negative, at_start, after)
 
     # -- contexts ------------------------------------------------------------------------------
 
@@ -243,11 +202,15 @@ class Threads:
         """Not inside of a character; known only where the pattern looks around."""
         return not context or not isinstance(context[-1], tuple)
 
-    def _holds(self, context: tuple[Any, ...], index: int) -> bool:
+    def _holds(self, context: tuple[Any, ...], instruction: tuple[Any, ...]) -> bool:
+        """Whether the lookbehind of an instruction holds."""
+        _, index, wanted, at_start, _ = instruction
         held = context[index]
-        if held is None:
+        if held is not None:
+            return (held is True) == wanted
+        if not self.whole:
             raise self._unsupported("lookbehind (or an anchor) at the start")
-        return held is True
+        return at_start
 
     # -- threads -------------------------------------------------------------------------------
 
@@ -282,12 +245,12 @@ class Threads:
             kind = instruction[0]
             if node is not None or kind in ("match", "set"):
                 result.append(thread)
-                if kind == "match" and not obligations:
+                if kind == "match" and not obligations and not self.whole:
                     break
             elif kind == "split":
                 todo.extend((target, None, obligations) for target in reversed(instruction[1]))
             elif kind == "behind":
-                if self._holds(context, instruction[1]) == instruction[2]:
+                if self._holds(context, instruction):
                     todo.append((instruction[4], None, obligations))
             else:
                 _, negative, first, after = instruction
@@ -367,6 +330,22 @@ class Threads:
                 if found[0] <= MATCH and not found[2]:
                     return tuple(result), after
         return tuple(result), after
+
+    def step_all(self, state: Any, byte: int) -> Any:
+        """The same where the order of threads does not matter: a match counts at the end alone."""
+        threads, context = state
+        after = self.next_context(context, byte)
+        result = {
+            found
+            for thread in threads
+            if thread[0] != MATCH
+            for found in self.step_thread(thread, byte, after)
+        }
+        return frozenset(result), after
+
+    def matched(self, state: Any) -> bool:
+        """A thread of a state of `step_all` matches if the text ends here."""
+        return any(pc == MATCH and self.at_end(obligations) for pc, _, obligations in state[0])
 
     def at_end(self, obligations: frozenset) -> bool:
         """The obligations are met if the text ends here."""

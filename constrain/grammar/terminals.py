@@ -29,13 +29,13 @@ from functools import lru_cache
 from typing import Any
 
 from constrain.errors import LimitExceededError, RegexError
-from constrain.grammar.automata import Range, merge_ranges, partition
+from constrain.grammar.automata import Range, live_states, merge_ranges, partition
 from constrain.grammar.ir import ANYTHING, Obligations, Terminal
 from constrain.grammar.regex_threads import GHOST, MATCH, Threads
 from constrain.grammar.utf8 import byte_rows
 from constrain.regex.charsets import CharSet
 
-__all__ = ["chars_terminal", "literal_terminal", "regex_terminal"]
+__all__ = ["chars_terminal", "literal_terminal", "regex_terminal", "whole_terminal"]
 
 _MAX_STATES = 20_000
 _FAIL = -1
@@ -64,14 +64,65 @@ def regex_terminal(name: str, pattern: str, flags: int = 0, *, ignored: bool = F
     Raises RegexError (malformed), UnsupportedError (named features, see above) and
     LimitExceededError (more than 20,000 states).
     """
+    lexemes = _Lexemes(_threads(pattern, flags), complete=not ignored)
+    return lexemes.terminal(name)
+
+
+@lru_cache(maxsize=1024)
+def whole_terminal(pattern: str, flags: int, limit: int = _MAX_STATES) -> tuple[Terminal, bool]:
+    """The texts that ``re.fullmatch`` accepts, the empty one left out, and whether that is one.
+
+    Everything around the text is out of sight: anchors and lookaheads speak of the text alone.
+    Raises what `regex_terminal` raises; LimitExceededError for more than `limit` states.
+    """
+    threads = _threads(pattern, flags, whole=True)
+    start = threads.start()
+    # A state: the threads in no order, and the context.
+    order: list[Any] = [(frozenset(start[0]), start[1])]
+    ids: dict[Any, int] = {}
+    rows: list[list[Range]] = []
+    for state in order:
+        row: list[Range] = []
+        for first, last in threads.ranges(state):
+            target = threads.step_all(state, first)
+            if not target[0]:
+                continue
+            number = ids.get(target)
+            if number is None:
+                number = ids[target] = len(order)
+                order.append(target)
+                if number >= limit:
+                    raise _too_large(pattern, limit)
+            row.append((first, last, number))
+        rows.append(merge_ranges(row))
+    ends = [threads.matched(state) for state in order]
+    begins = [_FAIL, *(ANYTHING if end else _FAIL for end in ends[1:])]
+    rows, begins = _minimal_lexemes(rows, begins)
+    terminal = Terminal(
+        f"/{pattern}/",
+        tuple(map(tuple, rows)),
+        tuple(None if end == _FAIL else end for end in begins),
+    )
+    return terminal, ends[0]
+
+
+def _threads(pattern: str, flags: int, *, whole: bool = False) -> Threads:
     try:
-        threads = Threads(pattern, flags)
+        return Threads(pattern, flags, whole=whole)
     except re.error as error:
         raise RegexError(error.msg, pattern=pattern, position=error.pos) from error
+    except OverflowError as error:
+        raise LimitExceededError(
+            "regular expression: a repeat is too long", limit="repeat"
+        ) from error
     except RecursionError as error:
         raise LimitExceededError("regular expression: nesting too deep", limit="nesting") from error
-    lexemes = _Lexemes(threads, complete=not ignored)
-    return lexemes.terminal(name)
+
+
+def _too_large(pattern: str, limit: int, what: str = "") -> LimitExceededError:
+    return LimitExceededError(
+        f"the terminal {pattern!r} needs more than {limit} states{what}", limit="terminal_states"
+    )
 
 
 class _Lexemes:
@@ -100,10 +151,7 @@ class _Lexemes:
                     number = ids[target] = len(order)
                     order.append(target)
                     if number >= _MAX_STATES:
-                        raise LimitExceededError(
-                            f"the terminal {threads.pattern!r} needs more than {_MAX_STATES} states",
-                            limit="terminal_states",
-                        )
+                        raise _too_large(threads.pattern, _MAX_STATES)
                 row.append((first, last, number))
             self.rows.append(merge_ranges(row))
         self.states = order
@@ -175,11 +223,7 @@ class _Lexemes:
                 found = ids[state] = len(order)
                 order.append(state)
                 if found >= _MAX_STATES:
-                    raise LimitExceededError(
-                        f"the terminal {self.threads.pattern!r} needs more than "
-                        f"{_MAX_STATES} states for what may follow it",
-                        limit="terminal_states",
-                    )
+                    raise _too_large(self.threads.pattern, _MAX_STATES, " for what may follow it")
             return found
 
         begins: list[int] = []
@@ -269,17 +313,10 @@ def _minimal_lexemes(
     rows: list[list[Range]], begins: Sequence[int]
 ) -> tuple[list[list[Range]], list[int]]:
     """Minimises and trims the automaton of lexemes."""
-    predecessors: list[list[int]] = [[] for _ in rows]
-    for state, row in enumerate(rows):
-        for _, _, target in row:
-            predecessors[target].append(state)
-    live = {state for state, end in enumerate(begins) if end != _FAIL}
-    todo = list(live)
-    while todo:
-        for state in predecessors[todo.pop()]:
-            if state not in live:
-                live.add(state)
-                todo.append(state)
+    live = live_states(
+        (state for state, end in enumerate(begins) if end != _FAIL),
+        [[target for _, _, target in row] for row in rows],
+    )
     if 0 not in live:
         return [[]], [_FAIL]
     rows = [[r for r in row if r[2] in live] if s in live else [] for s, row in enumerate(rows)]

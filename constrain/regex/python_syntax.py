@@ -35,18 +35,77 @@ _HOME = "re._" if sys.version_info >= (3, 11) else "sre_"
 sre_constants: Any = import_module(f"{_HOME}constants")
 sre_parse: Any = import_module(f"{_HOME}{'parser' if sys.version_info >= (3, 11) else 'parse'}")
 
-__all__ = ["compile_python"]
+__all__ = ["REFUSED", "behind_chars", "compile_python", "item_chars", "sre_constants", "sre_parse"]
 
 _NEWLINE: CharSet = (10, 10)
 _NOT_NEWLINE = complement(_NEWLINE)
 _LOCAL_FLAGS = re.IGNORECASE | re.MULTILINE | re.DOTALL | re.ASCII | re.UNICODE | re.VERBOSE
-_REFUSED = {
+REFUSED = {
     "GROUPREF": "backreference",
     "GROUPREF_EXISTS": "conditional group",
     "ATOMIC_GROUP": "atomic group",
     "POSSESSIVE_REPEAT": "possessive quantifier",
 }
+"""Operators of the parser that no automaton is made of, and their names."""
 _CATEGORY_LETTERS = {"DIGIT": "d", "WORD": "w", "SPACE": "s"}
+_CHARS = ("LITERAL", "NOT_LITERAL", "ANY", "IN")
+
+
+def item_chars(op: str, argument: Any, flags: int) -> CharSet:
+    """The code points of one item of the parser's tree: LITERAL, NOT_LITERAL, ANY or IN."""
+    ascii_only = bool(flags & re.ASCII)
+
+    def folded(chars: CharSet) -> CharSet:
+        return fold_case(chars, ascii_only) if flags & re.IGNORECASE else chars
+
+    if op == "LITERAL":
+        return folded((argument, argument))
+    if op == "NOT_LITERAL":
+        return complement(folded((argument, argument)))
+    if op == "ANY":
+        return ANY if flags & re.DOTALL else _NOT_NEWLINE
+    sets: list[CharSet] = []
+    negative = False
+    for item, value in argument:
+        name = str(item)
+        if name == "NEGATE":
+            negative = True
+        elif name == "LITERAL":
+            sets.append((value, value))
+        elif name == "RANGE":
+            sets.append(tuple(value))
+        else:  # CATEGORY: the parser knows no other
+            words = str(value).removeprefix("CATEGORY_").split("_")
+            chars = from_python_class(_CATEGORY_LETTERS[words[-1]], ascii_only)
+            sets.append(complement(chars) if words[0] == "NOT" else chars)
+    chars = folded(union(*sets)) if sets else ()
+    return complement(chars) if negative else chars
+
+
+def behind_chars(tree: Any, flags: int) -> tuple[CharSet | None, bool]:
+    """What a lookbehind asks for: one of some code points, or also the start of the text.
+
+    The set is None where it asks for something else.
+    """
+    branches = [tree]
+    if len(tree) == 1 and str(tree[0][0]) == "BRANCH":
+        branches = tree[0][1][1]
+    sets: list[CharSet] = [()]
+    at_start = False
+    for branch in branches:
+        if len(branch) != 1:
+            return None, False
+        op, argument = branch[0]
+        name = str(op)
+        if name == "AT" and str(argument).startswith("AT_BEGINNING"):
+            if str(argument) == "AT_BEGINNING" and flags & re.MULTILINE:
+                sets.append(_NEWLINE)
+            at_start = True
+        elif name in _CHARS:
+            sets.append(item_chars(name, argument, flags))
+        else:
+            return None, False
+    return union(*sets), at_start
 
 
 class _Translator:
@@ -67,14 +126,8 @@ class _Translator:
 
     def item(self, op: str, argument: Any, flags: int) -> int:
         build = self.build
-        if op == "LITERAL":
-            return self.chars((argument, argument), flags)
-        if op == "NOT_LITERAL":
-            return build.set(complement(self.folded((argument, argument), flags)))
-        if op == "ANY":
-            return build.set(ANY if flags & re.DOTALL else _NOT_NEWLINE)
-        if op == "IN":
-            return self.char_class(argument, flags)
+        if op in _CHARS:
+            return build.set(item_chars(op, argument, flags))
         if op in ("MAX_REPEAT", "MIN_REPEAT"):
             least, most, tree = argument
             return self.repeat(least, most, tree, flags)
@@ -93,41 +146,7 @@ class _Translator:
             return build.look(self.node(tree, flags), negative=negative)
         if op == "FAILURE":
             return build.alt([])
-        raise self.unsupported(_REFUSED.get(op, op.lower()))
-
-    def folded(self, chars: CharSet, flags: int) -> CharSet:
-        if flags & re.IGNORECASE:
-            return fold_case(chars, bool(flags & re.ASCII))
-        return chars
-
-    def chars(self, chars: CharSet, flags: int) -> int:
-        return self.build.set(self.folded(chars, flags))
-
-    def class_set(self, items: Sequence[Any], flags: int) -> CharSet:
-        sets: list[CharSet] = []
-        negative = False
-        for op, argument in items:
-            name = str(op)
-            if name == "NEGATE":
-                negative = True
-            elif name == "LITERAL":
-                sets.append((argument, argument))
-            elif name == "RANGE":
-                sets.append(tuple(argument))
-            elif name == "CATEGORY":
-                sets.append(self.category(str(argument), flags))
-            else:
-                raise self.unsupported(f"{name.lower()} in a class")
-        chars = self.folded(union(*sets), flags) if sets else ()
-        return complement(chars) if negative else chars
-
-    def char_class(self, items: Sequence[Any], flags: int) -> int:
-        return self.build.set(self.class_set(items, flags))
-
-    def category(self, name: str, flags: int) -> CharSet:
-        words = name.removeprefix("CATEGORY_").split("_")
-        chars = from_python_class(_CATEGORY_LETTERS[words[-1]], bool(flags & re.ASCII))
-        return complement(chars) if words[0] == "NOT" else chars
+        raise self.unsupported(REFUSED.get(op, op.lower()))
 
     def repeat(self, least: int, most: Any, tree: Sequence[Any], flags: int) -> int:
         if least > MAX_REPEAT:
@@ -162,25 +181,9 @@ class _Translator:
         narrowest, widest = tree.getwidth()
         if narrowest != widest:
             raise RegexError("look-behind requires fixed-width pattern", pattern=self.pattern)
-        branches = [tree]
-        if len(tree) == 1 and str(tree[0][0]) == "BRANCH":
-            branches = tree[0][1][1]
-        sets: list[CharSet] = []
-        at_start = False
-        for branch in branches:
-            if len(branch) != 1:
-                raise self.unsupported("lookbehind")
-            op, argument = branch[0]
-            name = str(op)
-            if name == "AT" and str(argument).startswith("AT_BEGINNING"):
-                if str(argument) == "AT_BEGINNING" and flags & re.MULTILINE:
-                    sets.append(_NEWLINE)
-                at_start = True
-            elif name in ("LITERAL", "NOT_LITERAL", "ANY", "IN"):
-                sets.append(self.build.set_of[self.item(name, argument, flags)])
-            else:
-                raise self.unsupported("lookbehind")
-        chars = union(*sets) if sets else ()
+        chars, at_start = behind_chars(tree, flags)
+        if chars is None:
+            raise self.unsupported("lookbehind")
         if negative:
             return self.build.behind(complement(chars), start=not at_start)
         return self.build.behind(chars, start=at_start)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-
 from typing import TYPE_CHECKING
 
 from constrain.compose import OneOf, Repeat, Sequence, Text, Token, TokenRange

@@ -17,7 +17,7 @@ from constrain.errors import ConstrainError, GrammarError
 from constrain.grammar.ir import EMPTY, NOTHING, Embedded, Expression, Grammar, Terminal
 from constrain.grammar.terminals import chars_terminal, literal_terminal
 from constrain.grammar.texts import ids_terminal
-from constrain.grammar.tokens import token_bytes
+from constrain.grammar.tokens import check_id, token_bytes
 from constrain.program import Program
 from constrain.regex.charsets import CharSet
 
@@ -152,6 +152,7 @@ class GrammarBuilder:
     def ids(self, first: int, last: int, skips: tuple[int, ...] = ()) -> Expression:
         """One token of a range of ids: for tokens that write text, their texts."""
         vocabulary = self._vocabulary(f"the tokens {first} to {last}")
+        check_id(vocabulary, last)
         terminal = ids_terminal(vocabulary, ((first, last),))
         return self.terminal(terminal, skips, ("ids", first, last))
 

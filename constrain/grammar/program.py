@@ -40,10 +40,11 @@ The array is the `args` of a `constrain.program.Program` of kind "grammar".
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterable
 
 from constrain.errors import UnsatisfiableError
 from constrain.grammar.automata import strong_components
-from constrain.grammar.flatten import FlatNets, flatten
+from constrain.grammar.flatten import CALL, MARK, FlatNets, flatten, special_edge
 from constrain.grammar.ir import Grammar
 from constrain.grammar.network import build_network
 from constrain.program import Program
@@ -62,7 +63,8 @@ def compile_grammar(grammar: Grammar) -> Program:
     if not flat.nets[flat.start].finals:
         raise UnsatisfiableError(f"the grammar's start rule {grammar.start!r} derives no text")
     none = array("i")
-    return Program("grammar", none, _encode(flat), none, none, (), (), 0)
+    args = _encode(flat)
+    return Program("grammar", none, args, none, none, (), (), 0, parts=tuple(flat.parts))
 
 
 def _encode(flat: FlatNets) -> array[int]:
@@ -72,7 +74,7 @@ def _encode(flat: FlatNets) -> array[int]:
     for at in order:
         base[at] = count
         count += len(flat.nets[at].rows)
-    graph = {at: [x >> 1 for x in flat.nets[at].special[0] if not x & 1] for at in order}
+    graph = {at: _called(flat.nets[at].special[0]) for at in order}
     rank: dict[int, int] = {}
     for component in reversed(strong_components(graph)):
         for at in component:
@@ -90,10 +92,13 @@ def _encode(flat: FlatNets) -> array[int]:
             for first, last, target in row:
                 ranges += (first | last << 8, target + offset)
             for symbol, target in sorted(net.special[state].items()):
-                if symbol & 1:
-                    marks += (symbol >> 1, target + offset)
+                kind, number = special_edge(symbol)
+                if kind == CALL:
+                    calls += (base[number], target + offset, rank[number])
+                elif kind == MARK:
+                    marks += (number, target + offset)
                 else:
-                    calls += (base[symbol >> 1], target + offset, rank[symbol >> 1])
+                    foreigns += (number, target + offset)
             range_begin.append(len(ranges) // 2)
             call_begin.append(len(calls) // 3)
             mark_begin.append(len(marks) // 2)
@@ -141,8 +146,14 @@ def _reachable(flat: FlatNets) -> list[int]:
     seen = {flat.start}
     for at in order:
         for special in flat.nets[at].special:
-            for symbol in special:
-                if not symbol & 1 and symbol >> 1 not in seen:
-                    seen.add(symbol >> 1)
-                    order.append(symbol >> 1)
+            for number in _called(special):
+                if number not in seen:
+                    seen.add(number)
+                    order.append(number)
     return order
+
+
+def _called(special: Iterable[int]) -> list[int]:
+    """The nets that special edges call."""
+    edges = map(special_edge, special)
+    return [number for kind, number in edges if kind == CALL]

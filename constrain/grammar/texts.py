@@ -208,11 +208,9 @@ def free_terminal(
         """The state behind a byte, None if there is none."""
         found = occurrences.found[occurrence]
         if inside == 0 and found:
-            if min(found) >= len(written):
+            if max(found) >= len(written):
                 return None
-            if counted and all(
-                count - lengths[stop] > most for stop in found if stop < len(written)
-            ):
+            if counted and all(count - lengths[stop] > most for stop in found):
                 return None
             return finished
         if inside == 0 and counted and count - occurrences.begun[occurrence] > most:
@@ -232,19 +230,19 @@ def free_terminal(
             at += 1
             continue
         moves = occurrences.moves[occurrence]
-        row = []
+        edges: list[tuple[int, int, int | None]] = []
         for first, last, target in characters[inside]:
             after = count + 1 if counted and target == 0 else count
             byte = first
             for known in sorted(byte for byte in moves if first <= byte <= last):
                 if byte < known:
-                    row.append((byte, known - 1, step(0, target, after)))
-                row.append((known, known, step(moves[known], target, after)))
+                    edges.append((byte, known - 1, step(0, target, after)))
+                edges.append((known, known, step(moves[known], target, after)))
                 byte = known + 1
             if byte <= last:
-                row.append((byte, last, step(0, target, after)))
+                edges.append((byte, last, step(0, target, after)))
         if inside == 0 and count <= most:
-            row += tree
-        rows.append(merge_ranges([r for r in row if r[2] is not None]))
+            edges += tree
+        rows.append(merge_ranges([(a, b, t) for a, b, t in edges if t is not None]))
         at += 1
     return Terminal(name, tuple(map(tuple, rows)), tuple(ends))

@@ -13,7 +13,7 @@ from constrain.errors import TokenizerError
 if TYPE_CHECKING:
     from constrain.vocabulary import Vocabulary
 
-__all__ = ["MARK_BYTE", "spelled", "token_bytes"]
+__all__ = ["MARK_BYTE", "check_id", "spelled", "token_bytes"]
 
 MARK_BYTE = 0xFF
 """The first byte of a token without text; it begins no UTF-8."""
@@ -24,6 +24,14 @@ def spelled(token_id: int) -> bytes:
     return bytes((MARK_BYTE,)) + token_id.to_bytes(3, "big")
 
 
+def check_id(vocabulary: Vocabulary, token_id: int) -> None:
+    """Raises TokenizerError if the vocabulary has no such id."""
+    if not 0 <= token_id < vocabulary.size:
+        raise TokenizerError(
+            f"the vocabulary has no token {token_id}: its ids are 0 to {vocabulary.size - 1}"
+        )
+
+
 def token_bytes(vocabulary: Vocabulary, reference: int | str) -> bytes:
     """The bytes that stand for a token.  Raises TokenizerError where there is none."""
     if isinstance(reference, str):
@@ -31,8 +39,5 @@ def token_bytes(vocabulary: Vocabulary, reference: int | str) -> bytes:
         if text in vocabulary.tokens:
             return text
         raise TokenizerError(f"the vocabulary has no token {reference!r}")
-    if not 0 <= reference < vocabulary.size:
-        raise TokenizerError(
-            f"the vocabulary has no token {reference}: its ids are 0 to {vocabulary.size - 1}"
-        )
+    check_id(vocabulary, reference)
     return vocabulary.tokens[reference] or spelled(reference)

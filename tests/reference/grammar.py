@@ -1,28 +1,39 @@
 """A slow reading of grammar programs, and judges for grammars.
 
 `SlowMachine` executes a program on explicit stacks, one tuple per stack, without merging anything:
-obvious, exponential on ambiguous grammars, and independent of the core.  `LarkJudge` asks Lark's
-own Earley parser.
+obvious, exponential on ambiguous grammars, and independent of the core.  Of an embedded program it
+keeps the text read so far, and asks at every byte whether that is a JSON text which satisfies it.
+`LarkJudge` asks Lark's own Earley parser.
 """
 
 from __future__ import annotations
 
 import itertools
+import json
 import random
 from collections.abc import Sequence
 from typing import Any
 
+from tests.reference.program_semantics import holds
+
+_BLANKS = b" \t\n\r"
+
 
 class SlowMachine:
     """Executes a program of kind "grammar" on bytes; a state is a set of (state, obligations,
-    stack)."""
+    stack), where a state may be the text of an embedded program: ``(number, bytes)``, and a return
+    state is on the stack."""
 
     def __init__(self, program: Any) -> None:
         table = list(program.args)
-        at = 8
-        (_, states, ranges, calls, marks, obligations, obligation_ranges, self.start_state) = table[
-            :8
-        ]
+        self.parts = program.parts
+        at = 9
+        version, states, ranges, calls, marks, foreigns, obligations, obligation_ranges, start = (
+            table[:at]
+        )
+        if version != 2:
+            raise AssertionError("another version of the layout")
+        self.start_state = start
 
         def take(count: int) -> list[int]:
             nonlocal at
@@ -30,7 +41,7 @@ class SlowMachine:
             at += count
             return found
 
-        range_begin, call_begin, mark_begin = (take(states + 1) for _ in range(3))
+        range_begin, call_begin, mark_begin, foreign_begin = (take(states + 1) for _ in range(4))
         self.final = take(states)
         flat = take(2 * ranges)
         self.rows = [flat[2 * a : 2 * b] for a, b in itertools.pairwise(range_begin)]
@@ -38,6 +49,8 @@ class SlowMachine:
         self.calls = [flat[3 * a : 3 * b] for a, b in itertools.pairwise(call_begin)]
         flat = take(2 * marks)
         self.marks = [flat[2 * a : 2 * b] for a, b in itertools.pairwise(mark_begin)]
+        flat = take(2 * foreigns)
+        self.foreigns = [flat[2 * a : 2 * b] for a, b in itertools.pairwise(foreign_begin)]
         begin = take(obligations + 1)
         self.at_end = take(obligations)
         flat = take(2 * obligation_ranges)
@@ -62,25 +75,50 @@ class SlowMachine:
         while todo:
             state, obligations, stack = todo.pop()
             new = []
-            if self.final[state] and stack:
+            if self._ends(state) and stack:
                 new.append((stack[-1], obligations, stack[:-1]))
-            marks = self.marks[state]
-            for obligation, target in zip(marks[::2], marks[1::2]):
-                new.append((target, obligations | {obligation}, stack))
-            calls = self.calls[state]
-            for callee, back in zip(calls[::3], calls[1::3]):
-                new.append((callee, obligations, (*stack, back)))
+            if isinstance(state, int):
+                marks = self.marks[state]
+                for obligation, target in zip(marks[::2], marks[1::2]):
+                    new.append((target, obligations | {obligation}, stack))
+                calls = self.calls[state]
+                for callee, back in zip(calls[::3], calls[1::3]):
+                    new.append((callee, obligations, (*stack, back)))
+                foreigns = self.foreigns[state]
+                for number, back in zip(foreigns[::2], foreigns[1::2]):
+                    new.append(((number, b""), obligations, (*stack, back)))
             for item in new:
                 if item not in found:
                     found.add(item)
                     todo.append(item)
         return frozenset(found)
 
+    def _ends(self, state: Any) -> bool:
+        """The net, or the embedded text, may end here."""
+        if isinstance(state, int):
+            return bool(self.final[state])
+        number, text = state
+        part = self.parts[number]
+        if not text or (part.whitespace == "compact" and text.strip(_BLANKS) != text):
+            return False
+        try:
+            value = json.loads(text.decode())
+        except ValueError:
+            return False
+        return holds(part, value)
+
+    def _read(self, state: Any, byte: int) -> Any:
+        if isinstance(state, int):
+            return self._look(self.rows[state], byte)
+        number, text = state
+        return number, text + bytes((byte,))
+
     def step(self, items: frozenset[Any], byte: int) -> frozenset[Any]:
-        """The items behind a byte; none: the text is no prefix of a valid one."""
+        """The items behind a byte; none: the text is no prefix of a valid one (with embedded
+        programs there may be items all the same)."""
         result = set()
         for state, obligations, stack in items:
-            target = self._look(self.rows[state], byte)
+            target = self._read(state, byte)
             if target is None:
                 continue
             left = {self._look(self.obligations[o], byte) for o in obligations}
@@ -96,7 +134,7 @@ class SlowMachine:
             if len(items) > 200_000:
                 raise OverflowError("too ambiguous for the slow machine")
         return any(
-            self.final[state] and not stack and all(self.at_end[o] for o in obligations)
+            self._ends(state) and not stack and all(self.at_end[o] for o in obligations)
             for state, obligations, stack in items
         )
 

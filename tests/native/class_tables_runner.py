@@ -20,6 +20,7 @@ _NATIVE = _ROOT / "constrain" / "native"
 _SOURCES = [
     *(
         "bits",
+        "char_trie",
         "class_trie",
         "json_superset",
         "lexical_decode",

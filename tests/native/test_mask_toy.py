@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SOURCES = (
     "bits",
+    "char_trie",
     "class_trie",
     "json_superset",
     "lexical_tables",

@@ -3,48 +3,44 @@
 #include <algorithm>
 
 namespace constrain {
-namespace {
 
-constexpr uint32_t kAhead = 12;
-constexpr uint32_t kSpecial = 0xFFFFFFFFu;   // the decoder knows what such a byte means
-
-}  // namespace
-
-ClassTrie::ClassTrie(const Trie& trie, const CharacterStepper& stepper, const CharClasses& classes,
-                     uint32_t decoder, size_t words)
-    : trie_(trie), stepper_(stepper), classes_(classes), decoder_(decoder), row_words_(words) {
-  found_.resize(classes_.representatives.size());
-  for (uint32_t b = 0; b < 128; ++b) {
-    uint32_t at = decoder;
-    uint32_t code_point = CharClasses::kNoCodePoint;
-    const LexStep step = stepper.decode_byte(at, static_cast<uint8_t>(b), code_point);
-    ascii_[b] = step == LexStep::kInside && code_point != CharClasses::kNoCodePoint
-                    ? class_of(code_point)
-                    : kSpecial;
+ClassLookup::ClassLookup(const CharClasses& classes) : classes_(classes) {
+  for (uint32_t c = 0; c < 128; ++c) {
+    find(c);
+    ascii_[c] = char_class_;
   }
-  const TrieNode& root = trie.node(0);
-  heads_.push_back({root.first_child, root.child_count});
-  nodes_.push_back({});
-  nodes_[0].heads = 1;
 }
 
-uint32_t ClassTrie::class_of(uint32_t code_point) const {
+void ClassLookup::find(uint32_t code_point) {
   const auto after = std::upper_bound(classes_.starts.begin(), classes_.starts.end(), code_point);
-  return classes_.classes[static_cast<size_t>(after - classes_.starts.begin()) - 1];
+  const auto at = static_cast<size_t>(after - classes_.starts.begin()) - 1;
+  low_ = classes_.starts[at];
+  high_ = after == classes_.starts.end() ? 0x110000u : *after;
+  char_class_ = classes_.classes[at];
+}
+
+ClassTrie::ClassTrie(const CharTrie& chars, const CharacterStepper& stepper,
+                     const CharClasses& classes, size_t words)
+    : chars_(chars), stepper_(stepper), lookup_(classes), row_words_(words) {
+  found_.resize(classes.representatives.size());
+  runs_.push_back(CharTrie::kRoot);
+  nodes_.push_back({});
+  nodes_[0].runs = 1;
 }
 
 uint32_t ClassTrie::partial_of(uint32_t decoder) {
   const auto known = set_of_decoder_.find(decoder);
   if (known != set_of_decoder_.end()) return known->second;
+  const CharClasses& classes = lookup_.classes();
   CodePointRange ranges[3];
   const size_t count = stepper_.reachable(decoder, ranges);
   std::vector<uint32_t> set;
   for (size_t i = 0; i < count; ++i) {
     const auto after =
-        std::upper_bound(classes_.starts.begin(), classes_.starts.end(), ranges[i].low);
-    auto at = static_cast<size_t>(after - classes_.starts.begin()) - 1;
-    for (; at < classes_.starts.size() && classes_.starts[at] <= ranges[i].high; ++at) {
-      set.push_back(classes_.classes[at]);
+        std::upper_bound(classes.starts.begin(), classes.starts.end(), ranges[i].low);
+    auto at = static_cast<size_t>(after - classes.starts.begin()) - 1;
+    for (; at < classes.starts.size() && classes.starts[at] <= ranges[i].high; ++at) {
+      set.push_back(classes.classes[at]);
     }
   }
   std::sort(set.begin(), set.end());
@@ -57,62 +53,6 @@ uint32_t ClassTrie::partial_of(uint32_t decoder) {
   }
   set_of_decoder_.emplace(decoder, place->second);
   return place->second;
-}
-
-ClassTrie::Found& ClassTrie::found(uint32_t char_class) {
-  Found& found = found_[char_class];
-  if (found.heads.empty() && found.tokens.empty()) seen_.push_back(char_class);
-  return found;
-}
-
-// A character of this class ends at this vocabulary node.
-void ClassTrie::hit(uint32_t char_class, uint32_t n) {
-  const TrieNode& node = trie_.node(n);
-  Found& to = found(char_class);
-  if (node.has_tokens) {
-    const auto own = trie_.own_tokens(n);
-    to.tokens.insert(to.tokens.end(), own.begin(), own.end());
-  }
-  if (node.child_count) to.heads.push_back({node.first_child, node.child_count});
-}
-
-// The next characters behind one vocabulary node.
-void ClassTrie::read(const Head& head) {
-  steps_.push_back({head.first, head.first + head.count, decoder_});
-  while (!steps_.empty()) {
-    Step& step = steps_.back();
-    if (step.next == step.end) {
-      steps_.pop_back();
-      continue;
-    }
-    const uint32_t n = step.next++;
-    const TrieNode& node = trie_.node(n);
-    uint32_t decoder = step.decoder;
-    if (node.byte < 0x80 && decoder == decoder_ && ascii_[node.byte] != kSpecial) {
-      hit(ascii_[node.byte], n);
-      continue;
-    }
-    uint32_t code_point = CharClasses::kNoCodePoint;
-    const LexStep result = stepper_.decode_byte(decoder, node.byte, code_point);
-    if (result == LexStep::kDead) continue;
-    if (result == LexStep::kEnd) {
-      const auto below = trie_.subtree_tokens(n);
-      ended_.insert(ended_.end(), below.begin(), below.end());
-    } else if (code_point != CharClasses::kNoCodePoint) {
-      hit(class_of(code_point), n);
-    } else {
-      if (node.has_tokens) {
-        const uint32_t set = partial_of(decoder);
-        std::vector<uint32_t>& tokens = partial_tokens_[set];
-        if (tokens.empty()) partial_seen_.push_back(set);
-        const auto own = trie_.own_tokens(n);
-        tokens.insert(tokens.end(), own.begin(), own.end());
-      }
-      if (node.child_count) {
-        steps_.push_back({node.first_child, node.first_child + node.child_count, decoder});
-      }
-    }
-  }
 }
 
 ClassTrie::Tokens ClassTrie::keep(const std::vector<uint32_t>& tokens) {
@@ -130,17 +70,30 @@ ClassTrie::Tokens ClassTrie::keep(const std::vector<uint32_t>& tokens) {
   return result;
 }
 
-const ClassTrie::Node& ClassTrie::expand(uint32_t n) {
-  if (nodes_[n].expanded) return nodes_[n];
+const ClassTrie::Node& ClassTrie::list(uint32_t n) {
+  if (nodes_[n].listed) return nodes_[n];
   Node node = nodes_[n];
-  for (uint32_t i = 0; i < node.heads; ++i) {
-    // Heads lie all over the vocabulary: most of the time here is waiting for memory.
-    if (i + kAhead < node.heads) trie_.prefetch(heads_[node.first_head + i + kAhead].first);
-    read(heads_[node.first_head + i]);
+  node.listed = true;
+  list_.clear();
+  for (const Run& run : runs(node)) {
+    const auto tokens = chars_.tokens(run);
+    list_.insert(list_.end(), tokens.begin(), tokens.end());
   }
-  node.expanded = true;
-  node.ended = keep(ended_);
-  ended_.clear();
+  node.inside = keep(list_);
+  list_.clear();
+  for (const Run& run : runs(node)) {
+    for (const CharTrie::Odd& odd : chars_.odd(run)) {
+      if (odd.decoder == CharTrie::kEnded) {
+        list_.push_back(odd.token);
+        continue;
+      }
+      const uint32_t set = partial_of(odd.decoder);
+      std::vector<uint32_t>& tokens = partial_tokens_[set];
+      if (tokens.empty()) partial_seen_.push_back(set);
+      tokens.push_back(odd.token);
+    }
+  }
+  node.ended = keep(list_);
   std::sort(partial_seen_.begin(), partial_seen_.end());
   node.first_partial = static_cast<uint32_t>(partials_.size());
   node.partials = static_cast<uint32_t>(partial_seen_.size());
@@ -149,22 +102,41 @@ const ClassTrie::Node& ClassTrie::expand(uint32_t n) {
     partial_tokens_[set].clear();
   }
   partial_seen_.clear();
+  nodes_[n] = node;
+  return nodes_[n];
+}
+
+const ClassTrie::Node& ClassTrie::expand(uint32_t n) {
+  list(n);
+  if (nodes_[n].expanded) return nodes_[n];
+  Node node = nodes_[n];
+  node.expanded = true;
+  for (const Run& run : runs(node)) {
+    const Run children = chars_.children(run);
+    for (uint32_t c = children.first; c != children.last; ++c) {
+      const uint32_t char_class = lookup_(chars_.code_point(c));
+      std::vector<Run>& found = found_[char_class];
+      if (found.empty()) {
+        seen_.push_back(char_class);
+      } else if (found.back().last == c) {
+        ++found.back().last;
+        continue;
+      }
+      found.push_back({c, c + 1});
+    }
+  }
   // Each class becomes a node.
   std::sort(seen_.begin(), seen_.end());
   node.first_edge = static_cast<uint32_t>(edges_.size());
   node.edges = static_cast<uint32_t>(seen_.size());
   for (const uint32_t c : seen_) {
-    Found& from = found_[c];
     edges_.push_back({c, static_cast<uint32_t>(nodes_.size())});
     Node child;
-    child.first_head = static_cast<uint32_t>(heads_.size());
-    child.heads = static_cast<uint32_t>(from.heads.size());
-    child.inside = keep(from.tokens);
-    child.expanded = child.heads == 0;
+    child.first_run = static_cast<uint32_t>(runs_.size());
+    child.runs = static_cast<uint32_t>(found_[c].size());
     nodes_.push_back(child);
-    heads_.insert(heads_.end(), from.heads.begin(), from.heads.end());
-    from.heads.clear();
-    from.tokens.clear();
+    runs_.insert(runs_.end(), found_[c].begin(), found_[c].end());
+    found_[c].clear();
   }
   seen_.clear();
   nodes_[n] = node;
@@ -181,16 +153,15 @@ void ClassTrie::add(const Tokens& tokens, uint32_t* row) const {
 }
 
 size_t ClassTrie::bytes() const {
+  const CharClasses& classes = lookup_.classes();
   size_t total = sizeof(*this) + extra_bytes + nodes_.capacity() * sizeof(Node) +
-                 heads_.capacity() * sizeof(Head) + edges_.capacity() * sizeof(Edge) +
-                 (tokens_.capacity() + rows_.capacity() + ended_.capacity()) * sizeof(uint32_t) +
+                 runs_.capacity() * sizeof(Run) + edges_.capacity() * sizeof(Edge) +
+                 (tokens_.capacity() + rows_.capacity() + list_.capacity()) * sizeof(uint32_t) +
                  partials_.capacity() * sizeof(Partial) + set_of_decoder_.size() * 48 +
-                 (classes_.starts.capacity() + classes_.classes.capacity()) * sizeof(uint32_t);
+                 (classes.starts.capacity() + classes.classes.capacity()) * sizeof(uint32_t);
   for (const auto& set : class_sets_) total += 2 * set.capacity() * sizeof(uint32_t) + 96;
   for (const auto& tokens : partial_tokens_) total += tokens.capacity() * sizeof(uint32_t) + 24;
-  for (const Found& found : found_) {
-    total += found.heads.capacity() * sizeof(Head) + found.tokens.capacity() * sizeof(uint32_t) + 48;
-  }
+  for (const auto& found : found_) total += found.capacity() * sizeof(Run) + 24;
   return total;
 }
 

@@ -11,9 +11,20 @@ namespace {
 // character.
 constexpr size_t kClassesToShare = 5;
 constexpr size_t kTokensToShare = 256;
-// From how many classes on a node made of so few vocabulary nodes is walked by bytes.
+// From how many classes on a node made of so few runs is walked by characters.
 constexpr size_t kClassesToWalk = 6;
-constexpr uint32_t kHeadsToWalk = 1;
+constexpr uint32_t kRunsToWalk = 1;
+
+// Whether enough tokens lie at the node and below it.
+bool many_tokens(const ClassTrie& trie, uint32_t n) {
+  size_t count = 0;
+  for (CharTrie::Run run : trie.runs(trie.node(n))) {
+    for (; !run.empty() && count < kTokensToShare; run = trie.chars().children(run)) {
+      count += trie.chars().tokens(run).size() + trie.chars().odd(run).size();
+    }
+  }
+  return count >= kTokensToShare;
+}
 
 std::vector<WordBits> pack_row(const std::vector<uint32_t>& row) {
   std::vector<WordBits> words;
@@ -192,7 +203,8 @@ ClassTrie& LexicalTables::class_trie(CharacterStepper& stepper, uint32_t classes
                                      uint32_t decoder) {
   std::unique_ptr<ClassTrie>& slot = class_tries_[uint64_t{classes} << 32 | decoder];
   if (!slot) {
-    slot = std::make_unique<ClassTrie>(trie_, stepper, stepper.classes(classes), decoder, words_);
+    slot = std::make_unique<ClassTrie>(char_trie(stepper, decoder), stepper,
+                                       stepper.classes(classes), words_);
   }
   slot->last_used = ++tick_;
   return *slot;
@@ -214,19 +226,49 @@ void LexicalTables::Found::clear(size_t words) {
   used = 0;
 }
 
+// All tokens at these character nodes and below.
+void LexicalTables::add_all(const CharTrie& chars, std::span<const CharTrie::Run> runs,
+                            uint32_t outcome, const Plain& all, Found& found) {
+  uint32_t* ended = found.ended_with(outcome).data();
+  level_.assign(runs.begin(), runs.end());
+  while (!level_.empty()) {
+    below_.clear();
+    for (const CharTrie::Run& run : level_) {
+      for (const uint32_t token : chars.tokens(run)) set_bit(found.inside.data(), token);
+      for (const CharTrie::Odd& odd : chars.odd(run)) {
+        set_bit(test_bit(all.inside.data(), odd.token) ? found.inside.data() : ended, odd.token);
+      }
+      const CharTrie::Run children = chars.children(run);
+      if (!children.empty()) below_.push_back(children);
+    }
+    level_.swap(below_);
+  }
+}
+
+// A character in progress is admitted if it can become one that is.
+bool LexicalTables::admits(ClassTrie& trie, CharacterStepper& stepper, const LexCursor& at,
+                           uint32_t class_set, uint64_t number) {
+  const std::vector<uint32_t>& points = trie.classes().representatives;
+  for (const uint32_t c : trie.class_set(class_set)) {
+    if (points[c] == CharClasses::kNoCodePoint) continue;
+    if (class_alive_[c] >> 1 != number) {
+      class_next_[c] = at;
+      class_alive_[c] = number * 2 + stepper.take(class_next_[c], points[c]);
+    }
+    if ((class_alive_[c] & 1) != 0) return true;
+  }
+  return false;
+}
+
 // One node; its children are left in visits_.
 void LexicalTables::visit_node(ClassTrie& trie, CharacterStepper& stepper, const Plain& all,
                                const Visit& visit, Found& found) {
   const auto [n, at] = visit;
   const uint64_t number = ++visits_made_;
   if (stepper.anything(at)) {
-    // All tokens from here on, as long as they are well-formed.
     uint32_t outcome = 0;
     stepper.ends(at, outcome);
-    uint32_t* ended = found.ended_with(outcome).data();
-    trie.for_each_token(n, [&](uint32_t token) {
-      set_bit(test_bit(all.inside.data(), token) ? found.inside.data() : ended, token);
-    });
+    add_all(trie.chars(), trie.runs(trie.node(n)), outcome, all, found);
     return;
   }
   const std::vector<uint32_t>& points = trie.classes().representatives;
@@ -237,59 +279,59 @@ void LexicalTables::visit_node(ClassTrie& trie, CharacterStepper& stepper, const
     if (stepper.ends(at, outcome)) trie.add(node.ended, found.ended_with(outcome).data());
   }
   for (const ClassTrie::Edge& edge : trie.edges(node)) {
-    LexCursor next = at;
+    LexCursor& next = class_next_[edge.char_class] = at;
     const bool alive = stepper.take(next, points[edge.char_class]);
     class_alive_[edge.char_class] = number * 2 + alive;
     if (alive) visits_.push_back({edge.node, next});
   }
-  // A character in progress is admitted if it can become one that is.
   for (const ClassTrie::Partial& partial : trie.partials(node)) {
-    for (const uint32_t c : trie.class_set(partial.class_set)) {
-      if (points[c] == CharClasses::kNoCodePoint) continue;
-      if (class_alive_[c] >> 1 != number) {
-        LexCursor next{at.goal, 0, at.decoder};
-        class_alive_[c] = number * 2 + stepper.take(next, points[c]);
-      }
-      if ((class_alive_[c] & 1) == 0) continue;
+    if (admits(trie, stepper, at, partial.class_set, number)) {
       trie.add(partial.tokens, found.inside.data());
-      break;
     }
   }
 }
 
-void LexicalTables::walk_heads(const ClassTrie& trie, const Visit& visit, Found& found) {
-  const ClassTrie::Node& node = trie.node(visit.node);
-  trie.add(node.inside, found.inside.data());
-  for (const ClassTrie::Head& head : trie.heads(node)) {
-    size_t depth = 0;
-    frames_[0] = {head.first, head.first + head.count};
-    cursors_[0] = visit.cursor;
-    while (true) {
-      Frame& frame = frames_[depth];
-      if (frame.next == frame.end) {
-        if (depth == 0) break;
-        --depth;
+void LexicalTables::walk_chars(ClassTrie& trie, CharacterStepper& stepper, const Plain& all,
+                               const Visit& visit, Found& found) {
+  const CharTrie& chars = trie.chars();
+  const std::vector<uint32_t>& points = trie.classes().representatives;
+  walks_.clear();
+  for (const CharTrie::Run& run : trie.runs(trie.node(visit.node))) {
+    walks_.push_back({run, visit.cursor});
+  }
+  while (!walks_.empty()) {
+    const auto [run, at] = walks_.back();
+    walks_.pop_back();
+    const uint64_t number = ++visits_made_;
+    uint32_t outcome = 0;
+    if (stepper.anything(at)) {
+      stepper.ends(at, outcome);
+      add_all(chars, {&run, 1}, outcome, all, found);
+      continue;
+    }
+    for (const uint32_t token : chars.tokens(run)) set_bit(found.inside.data(), token);
+    for (const CharTrie::Odd& odd : chars.odd(run)) {
+      if (odd.decoder == CharTrie::kEnded) {
+        if (stepper.ends(at, outcome)) set_bit(found.ended_with(outcome).data(), odd.token);
+      } else if (admits(trie, stepper, at, trie.partial_of(odd.decoder), number)) {
+        set_bit(found.inside.data(), odd.token);
+      }
+    }
+    const CharTrie::Run children = chars.children(run);
+    uint32_t last_class = CharClasses::kNoCodePoint;
+    for (uint32_t c = children.first; c != children.last; ++c) {
+      const uint32_t char_class = trie.lookup()(chars.code_point(c));
+      if (char_class == last_class) {     // the run that was just pushed, if it was
+        if ((class_alive_[char_class] & 1) != 0) ++walks_.back().run.last;
         continue;
       }
-      const uint32_t n = frame.next++;
-      const TrieNode& at = trie_.node(n);
-      LexCursor next = cursors_[depth];
-      uint32_t outcome = 0;
-      ++steps_;
-      const LexStep step = stepper_.step(next, at.byte, outcome);
-      if (step == LexStep::kEnd) {
-        uint32_t* row = found.ended_with(outcome).data();
-        for (const uint32_t token : trie_.subtree_tokens(n)) set_bit(row, token);
+      last_class = char_class;
+      if (class_alive_[char_class] >> 1 != number) {
+        class_next_[char_class] = at;
+        class_alive_[char_class] =
+            number * 2 + stepper.take(class_next_[char_class], points[char_class]);
       }
-      if (step != LexStep::kInside) continue;
-      if (at.has_tokens) {
-        for (const uint32_t token : trie_.own_tokens(n)) set_bit(found.inside.data(), token);
-      }
-      if (at.child_count) {
-        ++depth;
-        frames_[depth] = {at.first_child, at.first_child + at.child_count};
-        cursors_[depth] = next;
-      }
+      if ((class_alive_[char_class] & 1) != 0) walks_.push_back({{c, c + 1}, class_next_[char_class]});
     }
   }
 }
@@ -302,9 +344,9 @@ void LexicalTables::visit_below(ClassTrie& trie, CharacterStepper& stepper, cons
     visits_.pop_back();
     // Where many classes have hardly merged anything, a node is not worth its memory.
     const ClassTrie::Node& node = trie.node(visit.node);
-    if (!node.expanded && node.heads <= kHeadsToWalk &&
-        trie.classes().representatives.size() >= kClassesToWalk && !stepper.anything(visit.cursor)) {
-      walk_heads(trie, visit, found);
+    if (!node.expanded && node.runs <= kRunsToWalk &&
+        trie.classes().representatives.size() >= kClassesToWalk) {
+      walk_chars(trie, stepper, all, visit, found);
     } else {
       visit_node(trie, stepper, all, visit, found);
     }
@@ -326,6 +368,7 @@ void LexicalTables::visit_classes(LexicalTable& table, CharacterStepper& stepper
   ClassTrie& trie = class_trie(stepper, classes, cursor.decoder);
   const size_t class_count = trie.classes().representatives.size();
   class_alive_.assign(class_count, 0);
+  class_next_.resize(class_count);
   found_.clear(words_);
   visits_.clear();
   visit_node(trie, stepper, all, {0, cursor}, found_);
@@ -333,7 +376,7 @@ void LexicalTables::visit_classes(LexicalTable& table, CharacterStepper& stepper
   for (const Visit& child : children) {
     // With many classes much is visited, but from most positions in a unit a first character leads
     // to one of a few: what is found behind it is kept.
-    if (class_count < kClassesToShare || trie.token_count(child.node) < kTokensToShare) {
+    if (class_count < kClassesToShare || !many_tokens(trie, child.node)) {
       visit_below(trie, stepper, all, child, found_);
       continue;
     }
@@ -368,49 +411,25 @@ void LexicalTables::visit_classes(LexicalTable& table, CharacterStepper& stepper
   }
 }
 
+const CharTrie& LexicalTables::char_trie(CharacterStepper& stepper, uint32_t decoder) {
+  return *plain(stepper, decoder).chars;
+}
+
 const LexicalTables::Plain& LexicalTables::plain(CharacterStepper& stepper, uint32_t decoder) {
   Plain& slot = plain_[decoder];
-  if (slot.remainders) return slot;
+  if (slot.chars) return slot;
+  slot.chars = std::make_unique<const CharTrie>(trie_, stepper, decoder);
+  const CharTrie::Run all{0, slot.chars->node_count()};
   slot.inside.resize(words_);
-  // Bytes that are characters of their own at a boundary: most.
-  bool alone[128];
-  for (uint32_t b = 0; b < 128; ++b) {
-    uint32_t at = decoder, code_point = CharClasses::kNoCodePoint;
-    alone[b] = stepper.decode_byte(at, static_cast<uint8_t>(b), code_point) == LexStep::kInside &&
-               code_point != CharClasses::kNoCodePoint;
+  for (const uint32_t token : slot.chars->tokens(all)) set_bit(slot.inside.data(), token);
+  for (const CharTrie::Odd& odd : slot.chars->odd(all)) {
+    if (odd.decoder != CharTrie::kEnded) set_bit(slot.inside.data(), odd.token);
   }
   ends_.clear();
-  size_t depth = 0;
-  const TrieNode& top = trie_.node(0);
-  frames_[0] = {top.first_child, top.first_child + top.child_count};
-  cursors_[0].decoder = decoder;
-  while (true) {
-    Frame& frame = frames_[depth];
-    if (frame.next == frame.end) {
-      if (depth == 0) break;
-      --depth;
-      continue;
-    }
-    const uint32_t n = frame.next++;
-    const TrieNode& node = trie_.node(n);
-    uint32_t at = cursors_[depth].decoder;
-    LexStep step = LexStep::kInside;
-    if (node.byte >= 128 || at != decoder || !alone[node.byte]) {
-      uint32_t code_point = CharClasses::kNoCodePoint;
-      step = stepper.decode_byte(at, node.byte, code_point);
-    }
-    if (step == LexStep::kEnd) ends_.push_back({0, n});
-    if (step != LexStep::kInside) continue;
-    if (node.has_tokens) {
-      for (const uint32_t token : trie_.own_tokens(n)) set_bit(slot.inside.data(), token);
-    }
-    if (node.child_count == 0) continue;
-    ++depth;
-    frames_[depth] = {node.first_child, node.first_child + node.child_count};
-    cursors_[depth].decoder = at;
-  }
+  for (const uint32_t n : slot.chars->ends()) ends_.push_back({0, n});
   slot.remainders = std::make_shared<const RemainderTrie>(build_remainders(ends_));
-  shared_bytes_ += slot.remainders->bytes() + slot.inside.capacity() * sizeof(uint32_t);
+  shared_bytes_ += slot.remainders->bytes() + slot.inside.capacity() * sizeof(uint32_t) +
+                   slot.chars->bytes();
   return slot;
 }
 

@@ -187,6 +187,7 @@ class LexicalTables {
 
   // Of a unit of any language, read from a character boundary.
   struct Plain {
+    std::unique_ptr<const CharTrie> chars;
     std::vector<uint32_t> inside;                     // tokens that stay inside
     std::shared_ptr<const RemainderTrie> remainders;  // of those that end it
   };
@@ -198,10 +199,16 @@ class LexicalTables {
   ClassTrie& class_trie(CharacterStepper& stepper, uint32_t classes, uint32_t decoder);
   void visit_node(ClassTrie& trie, CharacterStepper& stepper, const Plain& all, const Visit& visit,
                   Found& found);
-  // The same for a node and all below it, byte by byte.
-  void walk_heads(const ClassTrie& trie, const Visit& visit, Found& found);
+  // The same for a node and all below it, by the characters themselves.
+  void walk_chars(ClassTrie& trie, CharacterStepper& stepper, const Plain& all, const Visit& visit,
+                  Found& found);
+  void add_all(const CharTrie& chars, std::span<const CharTrie::Run> runs, uint32_t outcome,
+               const Plain& all, Found& found);
+  bool admits(ClassTrie& trie, CharacterStepper& stepper, const LexCursor& at, uint32_t class_set,
+              uint64_t number);
   void visit_below(ClassTrie& trie, CharacterStepper& stepper, const Plain& all, const Visit& top,
                    Found& found);
+  const CharTrie& char_trie(CharacterStepper& stepper, uint32_t decoder);
   const Plain& plain(CharacterStepper& stepper, uint32_t decoder);
   static Remainders choose(uint32_t outcome, std::shared_ptr<const RemainderTrie> trie,
                            const uint32_t* row);
@@ -234,6 +241,13 @@ class LexicalTables {
   std::vector<Visit> visits_;
   Found found_, part_;
   std::vector<uint64_t> class_alive_;   // number of the visit * 2 + alive, by class
+  std::vector<LexCursor> class_next_;   // behind each class, where class_alive_ says so
+  struct Walk {
+    CharTrie::Run run;
+    LexCursor cursor;
+  };
+  std::vector<Walk> walks_;
+  std::vector<CharTrie::Run> level_, below_;
 };
 
 }  // namespace constrain

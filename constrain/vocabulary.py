@@ -33,9 +33,10 @@ import struct
 import tempfile
 import threading
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from constrain.errors import ConstrainError, TokenizerError
@@ -64,6 +65,8 @@ class Vocabulary:
         strips_leading_space: see the module documentation.
         encode: the tokenizer's own tokenization of a text without special tokens, for
             :meth:`encode`.
+        special_tokens: the ids of tokens that write no text, by their names.  They are how people
+            and formats call them; they are no part of what makes two vocabularies equal.
 
     Raises:
         TokenizerError: an entry is neither bytes nor None, or an id is out of range.
@@ -77,6 +80,7 @@ class Vocabulary:
         "_native",
         "eos_token_ids",
         "size",
+        "special_tokens",
         "strips_leading_space",
         "tokens",
     )
@@ -84,6 +88,7 @@ class Vocabulary:
     tokens: tuple[bytes | None, ...]
     eos_token_ids: tuple[int, ...]
     size: int
+    special_tokens: Mapping[str, int]
     strips_leading_space: bool
 
     def __init__(
@@ -94,6 +99,7 @@ class Vocabulary:
         size: int | None = None,
         strips_leading_space: bool = False,
         encode: Callable[[str], Sequence[int]] | None = None,
+        special_tokens: Mapping[str, int] | None = None,
     ) -> None:
         eos = _checked_eos(eos_token_ids)
         if size is None:
@@ -119,6 +125,7 @@ class Vocabulary:
         self.eos_token_ids = eos
         self.size = size
         self.strips_leading_space = bool(strips_leading_space)
+        self.special_tokens = _checked_names(special_tokens or {}, self.tokens)
         self._encode = encode
         self._fingerprint: str | None = None
         self._native: Any = None
@@ -174,17 +181,27 @@ class Vocabulary:
             size=size,
             strips_leading_space=reading.strips_leading_space,
             encode=reading.encode,
+            special_tokens={
+                name: token_id
+                for name, token_id in reading.special_tokens.items()
+                if size is None or token_id < size
+            },
         )
 
     # --- text ------------------------------------------------------------------------------------
 
-    def decode(self, token_ids: Iterable[int]) -> bytes:
+    def decode(self, token_ids: Iterable[int], *, special_tokens: bool = False) -> bytes:
         """The bytes that `token_ids` append to a text, a leading space included.
+
+        With `special_tokens`, the names of tokens that write no text stand for them.
 
         Raises:
             IndexError: an id is not below `size` in absolute value.
         """
-        return b"".join(self.tokens[token_id] or b"" for token_id in token_ids)
+        if not special_tokens:
+            return b"".join(self.tokens[token_id] or b"" for token_id in token_ids)
+        names = {token_id: name.encode() for name, token_id in self.special_tokens.items()}
+        return b"".join(self.tokens[token_id] or names.get(token_id, b"") for token_id in token_ids)
 
     def encode(self, text: bytes) -> list[int] | None:
         """The tokens by which the tokenizer itself would write `text` as a continuation.
@@ -232,7 +249,7 @@ class Vocabulary:
     def fingerprint(self) -> str:
         """A hash of the content: equal for equal tokens, ends of sequence, size and space rule."""
         if self._fingerprint is None:
-            self._fingerprint = hashlib.sha256(self._payload()).hexdigest()
+            self._fingerprint = hashlib.sha256(self._payload(names=False)).hexdigest()
         return self._fingerprint
 
     @property
@@ -346,16 +363,16 @@ class Vocabulary:
             vocabulary._encode = reading.encode
         return vocabulary
 
-    def _payload(self) -> bytes:
+    def _payload(self, *, names: bool = True) -> bytes:
         """Length of a JSON header, the header, int32 length of each token (-1: None), all bytes."""
-        header = json.dumps(
-            {
-                "eos_token_ids": list(self.eos_token_ids),
-                "size": self.size,
-                "strips_leading_space": self.strips_leading_space,
-            },
-            sort_keys=True,
-        ).encode()
+        content = {
+            "eos_token_ids": list(self.eos_token_ids),
+            "size": self.size,
+            "strips_leading_space": self.strips_leading_space,
+        }
+        if names:
+            content["special_tokens"] = dict(self.special_tokens)
+        header = json.dumps(content, sort_keys=True).encode()
         lengths = array("i", [-1 if data is None else len(data) for data in self.tokens])
         if struct.pack("=i", 1) != struct.pack("<i", 1):
             lengths.byteswap()
@@ -385,7 +402,25 @@ def _from_payload(payload: bytes) -> Vocabulary:
         header["eos_token_ids"],
         size=size,
         strips_leading_space=header["strips_leading_space"],
+        special_tokens=header.get("special_tokens"),
     )
+
+
+def _checked_names(names: Mapping[str, int], tokens: Sequence[bytes | None]) -> Mapping[str, int]:
+    """The names of tokens that write no text."""
+    found: dict[str, int] = {}
+    for name, token_id in names.items():
+        if not isinstance(name, str) or not name:
+            raise TokenizerError(f"a special token is named by a text, found {name!r}")
+        if isinstance(token_id, bool) or not isinstance(token_id, int):
+            raise TokenizerError(f"special token {name!r}: {token_id!r} is not a token id")
+        if not 0 <= token_id < len(tokens):
+            raise TokenizerError(
+                f"special token {name!r} has the id {token_id}, the ids are below {len(tokens)}"
+            )
+        if tokens[token_id] is None:
+            found[name] = token_id
+    return MappingProxyType(found)
 
 
 def _checked_eos(ids: Iterable[int]) -> tuple[int, ...]:

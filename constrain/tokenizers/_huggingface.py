@@ -64,7 +64,10 @@ def read_backend(tokenizer: Any, *, extra_special_ids: Sequence[int]) -> Tokeniz
     def encode(text: str) -> list[int]:
         return tokenizer.encode(text, add_special_tokens=False).ids
 
-    return TokenizerReading(tokens, (), strips, encode)
+    silent = {
+        name: i for i, name in enumerate(names) if name and i in special and tokens[i] is None
+    }
+    return TokenizerReading(tokens, (), strips, encode, silent)
 
 
 def _names_by_id(tokenizer: Any) -> list[str | None]:

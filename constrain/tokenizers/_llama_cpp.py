@@ -28,11 +28,15 @@ def read(llama: Any) -> TokenizerReading:
         raise TokenizerError(f"{type(llama).__qualname__} of llama_cpp is not a loaded Llama")
     detokenize = model.detokenize if hasattr(model, "detokenize") else llama.detokenize
     bos = model.token_bos()
+    named = getattr(model, "token_get_text", None)
+    names: dict[str, int] = {}
     tokens: list[bytes | None] = []
     for token_id in range(llama.n_vocab()):
         attributes = model.token_get_attr(token_id)
         if attributes & _SILENT or token_id == bos:
             tokens.append(None)
+            if named is not None and attributes & _CONTROL:
+                names[named(token_id)] = token_id
             continue
         piece = detokenize([token_id])
         # A piece of exactly 32 bytes may be a longer one, cut.
@@ -54,6 +58,7 @@ def read(llama: Any) -> TokenizerReading:
         tuple(dict.fromkeys(i for i in eos if i is not None and i >= 0)),
         strips,
         lambda text: llama.tokenize(text.encode("utf-8"), add_bos=False, special=False),
+        names,
     )
 
 

@@ -32,9 +32,11 @@ def read(tokenizer: Any) -> TokenizerReading:
 
 def _read_tekken(tekken: Any) -> TokenizerReading:
     tokens: list[bytes | None] = []
+    names: dict[str, int] = {}
     for token_id in range(tekken.n_words):
         if tekken.is_special(token_id):
             tokens.append(None)
+            names[tekken.id_to_piece(token_id)] = token_id
         else:
             tokens.append(tekken.id_to_byte_piece(token_id) or None)
     return TokenizerReading(
@@ -42,4 +44,5 @@ def _read_tekken(tekken: Any) -> TokenizerReading:
         (tekken.eos_id,),
         False,
         lambda text: tekken.encode(text, bos=False, eos=False),
+        names,
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from constrain.errors import TokenizerError
 
@@ -27,12 +27,14 @@ class TokenizerReading:
         strips_leading_space: the decoder drops a space at the very start of a sequence.
         encode: the tokenizer's own tokenization of a text, without special tokens; it may add a
             leading space, which :meth:`constrain.Vocabulary.encode` undoes.
+        special_tokens: the ids of tokens that append no text, by their names.
     """
 
     tokens: list[bytes | None]
     eos_token_ids: tuple[int, ...]
     strips_leading_space: bool
     encode: Callable[[str], Sequence[int]] | None
+    special_tokens: Mapping[str, int] = field(default_factory=dict)
 
 
 def byte_piece(piece: str) -> int | None:

@@ -32,6 +32,7 @@ def read(processor: Any) -> TokenizerReading:
         raise TokenizerError("the SentencePieceProcessor holds no model")
     strips = _strips_leading_space(processor.serialized_model_proto())
     tokens: list[bytes | None] = []
+    names: dict[str, int] = {}
     for token_id in range(size):
         if (
             processor.is_control(token_id)
@@ -39,6 +40,8 @@ def read(processor: Any) -> TokenizerReading:
             or processor.is_unused(token_id)
         ):
             tokens.append(None)
+            if processor.is_control(token_id):
+                names[processor.id_to_piece(token_id)] = token_id
             continue
         piece = processor.id_to_piece(token_id)
         if processor.is_byte(token_id):
@@ -55,6 +58,7 @@ def read(processor: Any) -> TokenizerReading:
         (eos,) if eos >= 0 else (),
         strips,
         lambda text: processor.encode(text, out_type=int, add_bos=False, add_eos=False),
+        names,
     )
 
 

@@ -17,7 +17,8 @@ def read(encoding: Any) -> TokenizerReading:
     if not hasattr(encoding, "decode_single_token_bytes"):
         raise TokenizerError(f"{type(encoding).__qualname__} of tiktoken is not an Encoding")
     names = encoding.special_tokens_set
-    special = {encoding.encode_single_token(name) for name in names}
+    silent = {name: encoding.encode_single_token(name) for name in names}
+    special = set(silent.values())
     tokens: list[bytes | None] = []
     decode = encoding.decode_single_token_bytes
     for token_id in range(encoding.n_vocab):
@@ -29,4 +30,4 @@ def read(encoding: Any) -> TokenizerReading:
         except KeyError:  # a gap between the ranks and the special tokens
             tokens.append(None)
     eos = (encoding.encode_single_token(_END_OF_TEXT),) if _END_OF_TEXT in names else ()
-    return TokenizerReading(tokens, eos, False, encoding.encode_ordinary)
+    return TokenizerReading(tokens, eos, False, encoding.encode_ordinary, silent)

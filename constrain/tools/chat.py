@@ -24,7 +24,7 @@ from constrain.tools.render import render_message
 if TYPE_CHECKING:
     from constrain.vocabulary import Vocabulary
 
-__all__ = ["ChatPrompts", "TransformersChat", "decode_with_special_tokens"]
+__all__ = ["ChatPrompts", "TransformersChat", "describe_tools"]
 
 
 class ChatPrompts:
@@ -134,20 +134,6 @@ def describe_tools(form: ToolFormat, tools: Sequence[Tool]) -> str:
     return "\n".join(lines)
 
 
-def decode_with_special_tokens(
-    tokenizer: Any, vocabulary: Vocabulary, token_ids: Sequence[int]
-) -> str:
-    """The text of generated tokens; tokens that write none as their names."""
-    parts: list[bytes] = []
-    for token_id in token_ids:
-        data = vocabulary.tokens[token_id]
-        if data is None:
-            name = tokenizer.convert_ids_to_tokens(token_id)
-            data = name.encode() if isinstance(name, str) else b""
-        parts.append(data)
-    return b"".join(parts).decode("utf-8", "replace")
-
-
 class TransformersChat:
     """A transformers model whose messages are constrained to valid calls and prose.
 
@@ -216,5 +202,7 @@ class TransformersChat:
             compiled = constrain.compile(spec, self.vocabulary)
         ids = list(self._tokenizer(prompt, add_special_tokens=False)["input_ids"])
         result = generate(self._model, self._tokenizer, ids, compiled, **self._sampling)
-        text = decode_with_special_tokens(self._tokenizer, self.vocabulary, result.token_ids)
+        text = self.vocabulary.decode(result.token_ids, special_tokens=True).decode(
+            "utf-8", "replace"
+        )
         return Reply(text, prompt[-200:], result.finish_reason == "stop")

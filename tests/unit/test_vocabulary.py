@@ -168,3 +168,19 @@ def test_native_is_lazy(monkeypatch: pytest.MonkeyPatch) -> None:
     assert calls == []
     assert vocabulary.native == vocabulary.native == "built"
     assert calls == [(list(vocabulary.tokens), [1], 7)]
+
+
+def test_special_tokens_have_names(tmp_path: Path) -> None:
+    names = {"<s>": 2, "text": 0, "</s>": 3}
+    vocabulary = Vocabulary([b"a", b"b", None, b"x"], eos_token_ids=[3], special_tokens=names)
+    assert dict(vocabulary.special_tokens) == {"<s>": 2, "</s>": 3}
+    assert vocabulary.decode([0, 2, 1, 3], special_tokens=True) == b"a<s>b</s>"
+    assert vocabulary.decode([0, 2, 1, 3]) == b"ab"
+    path = tmp_path / "vocabulary"
+    vocabulary.save(path)
+    assert Vocabulary.load(path).special_tokens == vocabulary.special_tokens
+    assert pickle.loads(pickle.dumps(vocabulary)).special_tokens == vocabulary.special_tokens
+    assert vocabulary == Vocabulary([b"a", b"b", None, b"x"], eos_token_ids=[3])
+    for wrong in ({"": 2}, {"<s>": 4}, {"<s>": True}, {3: 2}):
+        with pytest.raises(TokenizerError, match="special token"):
+            Vocabulary([b"a", b"b", None, b"x"], eos_token_ids=[3], special_tokens=wrong)

@@ -11,8 +11,8 @@ namespace {
 
 constexpr size_t kLongest = size_t{1} << 20;   // bytes of a completion
 // A search over tokens is worth its steps where it can be complete, and where there is nothing else.
-constexpr uint32_t kSmallTrie = 100;           // nodes
-constexpr size_t kSearchSmall = 5'000, kSearchLast = 2'000'000;   // steps
+constexpr uint32_t kSmallTrie = 4000;          // nodes
+constexpr size_t kSearchSmall = 3'000, kSearchLast = 2'000'000;   // steps
 
 }  // namespace
 

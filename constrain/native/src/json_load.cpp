@@ -454,7 +454,7 @@ size_t JsonTheory::bytes() const {
     total += sizeof(ObjectTable) + t->names.capacity() * 64 + t->trie.capacity() * 24 +
              t->generics.capacity() * 8;
   total += sat_memo_.size() * 48 + child_memo_.size() * 64 + keys_memo_.size() * 48 +
-           names_memo_.size() * 96 + class_memo_.size() * 96 + domain_memo_.size() * 64;
+           names_memo_.size() * 96 + class_memo_.size() * 96 + domain_memo_.size() * 64 + cheapest_.size() * 48;
   return total;
 }
 

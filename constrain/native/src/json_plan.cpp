@@ -1,8 +1,7 @@
-// Plans for completions: which member or item to write next so that a value ends soon.
+// Plans for completions where costs could not be found: the shallowest way out.
 //
-// Satisfiability is asked again under a limit on nesting, raised until the answer is yes; that
-// gives the shallowest way out, also of recursive schemas.  A plan then follows the search that
-// said yes and records its choices.
+// Satisfiability is asked again under a limit on nesting, raised until the answer is yes, also of
+// recursive schemas.  A plan then follows the search that said yes and records its choices.
 #include <algorithm>
 #include <deque>
 
@@ -33,10 +32,7 @@ int JsonTheory::height(Formula f) {
   return h;
 }
 
-bool JsonTheory::plan_member(Formula f, StringSet seen, bool& done_here, TextId& key,
-                             Formula& child) {
-  done_here = done(f);
-  if (done_here) return true;
+bool JsonTheory::shallow_member(Formula f, StringSet seen, TextId& key, Formula& child) {
   bool found = false;
   shallowest([&] {
     if (!object_open(f, seen)) return false;
@@ -88,9 +84,7 @@ bool JsonTheory::plan_object(Formula f, StringSet seen, std::vector<Step>& plan,
       });
 }
 
-bool JsonTheory::plan_item(Formula f, uint32_t values, bool& done_here, Formula& child) {
-  done_here = done(f);
-  if (done_here) return true;
+bool JsonTheory::shallow_item(Formula f, uint32_t values, Formula& child) {
   bool found = false;
   shallowest([&] {
     if (!array_open(f, values)) return false;

@@ -53,7 +53,7 @@ bool JsonTheory::discriminate(Way& way, const std::vector<Way>& alternatives,
     const ObjectTable& t = table((*this)[f].a);
     for (const TextId name : t.names) {
       const KeyClass key{false, name};
-      std::vector<Formula> parts;
+      std::vector<Formula> parts, apart;
       for (const Formula x : way.tables) parts.push_back(asked_of(x, key));
       bool differs = true;
       for (const size_t j : rest) {
@@ -61,7 +61,7 @@ bool JsonTheory::discriminate(Way& way, const std::vector<Way>& alternatives,
         for (const Formula x : alternatives[j].tables) theirs.push_back(asked_of(x, key));
         const Formula no = negate(all_of(theirs));
         differs &= no != kFalse;
-        parts.push_back(no);
+        apart.push_back(no);
       }
       if (!differs) continue;
       const auto text = pool_.text_code_points(name);
@@ -69,7 +69,11 @@ bool JsonTheory::discriminate(Way& way, const std::vector<Way>& alternatives,
       const auto at = std::lower_bound(way.required.begin(), way.required.end(), name);
       const bool known = at != way.required.end() && *at == name;
       if (!known && way.required.size() >= way.room) continue;
+      const Formula told_by = all_of(apart);
+      parts.push_back(told_by);
       if (!satisfiable(all_of(parts))) continue;
+      way.told_apart = name;
+      way.told_by = told_by;
       if (!known) way.required.insert(at, name);
       return true;
     }

@@ -60,24 +60,9 @@ std::string TextMachine::describe(const Config& c) {
   return accepts(c) ? "more of the text or its end" : "more of the text, which may not end here";
 }
 
-bool TextMachine::complete(const Config& start, std::string& out, size_t limit) {
-  Config c = start;
+bool TextMachine::complete(const Config& c, std::string& out, size_t limit) {
   std::string text;
-  while (c.w[1] != LexicalPool::kRaw) {  // finish the character
-    bool moved = false;
-    for (int b = 0x80; b < 0xC0 && !moved; ++b) {
-      Config next = c;
-      if (!step(next, uint8_t(b))) continue;
-      c = next;
-      text += char(b);
-      moved = true;
-    }
-    if (!moved) return false;
-  }
-  std::vector<uint32_t> witness;
-  if (!pool_.witness(c.w[0], witness)) return false;
-  for (const uint32_t cp : witness) append_utf8(text, cp);
-  if (text.size() > limit) return false;
+  if (!pool_.finish(c.w[0], c.w[1], text) || text.size() > limit) return false;
   out += text;
   return true;
 }

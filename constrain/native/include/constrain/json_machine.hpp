@@ -118,8 +118,13 @@ class JsonMachine final : public Machine {
 
   bool finish(Config& c, std::string& out, size_t limit);
   bool feed_value(Config& c, std::string& out);
+  bool feed_type(Config& c, Type type, std::string& out);
   bool feed_item(Config& c, const char* comma, std::string& out);
-  bool feed_planned_key(Config& c, std::string& out);
+  bool feed_key(Config& c, std::string& out);
+  bool feed_string_end(Config& c, std::string& out);
+  JsonTheory::Cost plan_value(Config& c);
+  Formula frame_formula(const StackNode& n);
+  static uint32_t frame_seen(const StackNode& n);
   bool feed(Config& c, std::string_view text, std::string& out);
 
   std::shared_ptr<const Program> program_;

@@ -110,15 +110,27 @@ class JsonTheory final : public Formulas {
   bool object_open(Formula f, StringSet seen);
   bool array_open(Formula f, uint32_t values);
 
-  // ---- shallow values, for completions
+  // ---- short values, for completions.  Costs are bytes of compact JSON.
+  using Cost = uint32_t;
+  static constexpr Cost kNoCost = 0xFFFFFFFFu;
+  // The type of a shortest value; false: not found.
+  bool cheapest_type(Formula f, Type& type);
   // The least nesting depth (0: no array or object) of a value of f; kNoHeight if none was found.
   static constexpr int kNoHeight = 1 << 20;
   int height(Formula f);
-  // A next member of an object that leads to an end as shallow as possible: its key and what its
-  // value should satisfy.  False: no plan was found.  `done_here`: the object can end instead.
+  // A next member of an object that leads to a near end: its key and what its value should satisfy.
+  // False: no plan was found.  `done_here`: the object can end instead.
   bool plan_member(Formula f, StringSet seen, bool& done_here, TextId& key, Formula& child);
   // The same for an item of an array.
   bool plan_item(Formula f, uint32_t values, bool& done_here, Formula& child);
+  // What a child that is about to be read should satisfy, beside its goal, so that it and the rest
+  // of its parent (a formula with variables) are short; returns what they cost.  `seen`: keys of an
+  // object, values of an array.
+  Cost plan_child(bool object, Formula parent, uint32_t seen, Formula goal, Formula& child);
+  // The cost of a value, and of the rest of an object or array whose formula has no variables;
+  // kNoCost: not found.
+  Cost least_value(Formula f);
+  Cost least_rest(bool object, Formula f, uint32_t seen);
 
   // ---- children
   // `now`: the keys seen, this one included.
@@ -225,6 +237,8 @@ class JsonTheory final : public Formulas {
     Formula child;
   };
   bool plan_object(Formula f, StringSet seen, std::vector<Step>& plan, int members);
+  bool shallow_member(Formula f, StringSet seen, TextId& key, Formula& child);
+  bool shallow_item(Formula f, uint32_t values, Formula& child);
   // Runs `ask` under rising depth limits until it says yes.
   template <class Fn>
   int shallowest(Fn ask);
@@ -259,6 +273,8 @@ class JsonTheory final : public Formulas {
     std::vector<TextId> required;  // sorted
     StringSet avoid = StringSets::kEmpty;
     uint64_t room = UINT64_MAX;    // members that may still come
+    TextId told_apart = 0;         // a name whose value tells this way from others: it satisfies
+    Formula told_by = kTrue;
   };
   std::vector<Way> easy_ways(Formula f, StringSet seen);
   bool find_way(Way& way, StringSet seen);
@@ -290,6 +306,35 @@ class JsonTheory final : public Formulas {
   std::optional<std::vector<ValueId>> enumerate_arrays(Formula g, size_t cap);
   const std::optional<std::vector<ValueId>>& domain(Formula f);
 
+  // What is known of the cost of a value, of items or of members.
+  struct Cheapest {
+    Cost cost = kNoCost;
+    Cost more_than = 0;       // where the cost is not known
+    Type type = Type::kNull;  // of the value
+    TextId key = 0;           // the first member
+    Formula child = kTrue;    // what the first member or item satisfies
+  };
+  Cheapest& cheapest(uint32_t what, uint32_t a, uint32_t b);
+  void cost_step();
+  Cost text_cost(std::span<const uint32_t> text);
+  Cost name_cost(TextId key);
+  Cost leaf_cost(Formula f, Type& type);
+  bool cheapest_value(Formula f, ValueId& v);
+  bool simple_items(Formula f);
+  template <class Ask>
+  Cost least(Ask ask);
+  Cost value_cost(Formula f, Cost bound);
+  Cost rest_cost(bool object, Formula f, uint32_t seen, Cost bound) {
+    return object ? members_cost(f, seen, bound) : items_cost(f, seen, bound);
+  }
+  Cost table_cost(Formula f, StringSet seen, Cost bound, TextId& key, Formula& child);
+  Cost items_cost(Formula f, uint32_t values, Cost bound);
+  Cost list_cost(Formula f, uint32_t values, Cost bound, Formula& first);
+  Cost residuals_cost(Formula f, uint32_t values, Cost bound, Formula& first);
+  Cost members_cost(Formula f, StringSet seen, Cost bound);
+  void ways_cost(Formula f, StringSet seen, Cost bound, Cheapest& best);
+  void search_members(Formula f, StringSet seen, Cost bound, Cheapest& best);
+
   const Program& program_;
   LexicalPool& pool_;
   NumberPool numbers_;
@@ -318,6 +363,8 @@ class JsonTheory final : public Formulas {
   int depth_ = 0;
   int limit_ = kNoHeight;  // nesting allowed below a value, while a completion is planned
   FlatMap height_memo_;
+  std::unordered_map<uint32_t, Cheapest> cheapest_;
+  size_t cost_steps_ = 0;
   std::unordered_map<Formula, Names> names_memo_;
   std::unordered_map<uint64_t, Names> frame_names_memo_;
   std::unordered_map<Formula, std::vector<std::pair<uint32_t, LexId>>> class_memo_;

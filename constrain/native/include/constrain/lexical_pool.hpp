@@ -70,6 +70,15 @@ class LexicalPool final : public LexicalStepper, public CharacterStepper {
   bool enumerate(LexId id, size_t cap, std::vector<std::vector<uint32_t>>& out);
   // A shortest member, smallest code points first where that is cheap; false: none found.
   bool witness(LexId id, std::vector<uint32_t>& out);
+  // A member that is written with the fewest bytes, in raw text or in a JSON string; false: none
+  // found.
+  bool shortest(LexId id, bool raw, std::vector<uint32_t>& out);
+  // The fewest bytes that end a unit here, without its closing quote.
+  bool finish(LexId goal, uint32_t decoder, std::string& out);
+  // Appends a code point as it is written.
+  static void spell(std::string& out, uint32_t code_point, bool raw);
+  // Appends what is left of a code point that the decoder, inside a character, can become.
+  static void spell_rest(uint32_t decoder, uint32_t code_point, std::string& out);
   // One code point of each class that `id` distinguishes.
   std::vector<uint32_t> representatives(LexId id);
   // If id is a finite set and nothing else.
@@ -150,6 +159,7 @@ class LexicalPool final : public LexicalStepper, public CharacterStepper {
   bool is_live(LexId id);
   bool search_live(LexId id);
   bool some_live(LexId id, uint32_t low, uint32_t high);
+  void cheapest(LexId id, bool raw, std::vector<uint32_t>& out);
   uint32_t dfas_of(LexId id);
   // What these regexes distinguish.  References stay valid.
   const CharClasses& partition(uint32_t dfas) { return partition_list_[partition_number(dfas)]; }
@@ -175,7 +185,8 @@ class LexicalPool final : public LexicalStepper, public CharacterStepper {
   std::vector<std::vector<int32_t>> dfa_programs_;
   std::unordered_map<uint64_t, std::vector<uint32_t>> dfa_index_;
   std::vector<std::array<uint32_t, 128>> rows_;
-  FlatMap wide_by_class_, wide_by_point_, contains_, without_, unions_, partitions_;
+  FlatMap wide_by_class_, wide_by_point_, contains_, without_, unions_, partitions_,
+      shortest_;
   std::deque<CharClasses> partition_list_;
   std::unordered_map<uint64_t, std::vector<uint32_t>> partition_index_;   // by content
   std::vector<std::vector<uint32_t>> merged_{{}};   // merged class of each class of a regex

@@ -1,0 +1,225 @@
+// Shortest ways to end a unit, in bytes as they are written.
+#include <algorithm>
+#include <queue>
+
+#include "constrain/lexical_pool.hpp"
+
+namespace constrain {
+
+namespace {
+
+constexpr size_t kSearchBudget = 60'000;   // languages looked at
+constexpr size_t kRemembered = 64;         // code points of a text that is worth remembering
+constexpr uint32_t kKind = 7u << 28;       // of a decoder, see lexical_decode.cpp
+constexpr const char* kHex = "0123456789abcdef";
+
+// The letter of a short escape, or 0.
+char escape_letter(uint32_t c) {
+  switch (c) {
+    case '"': return '"';
+    case '\\': return '\\';
+    case '/': return '/';
+    case 8: return 'b';
+    case 9: return 't';
+    case 10: return 'n';
+    case 12: return 'f';
+    case 13: return 'r';
+    default: return 0;
+  }
+}
+
+void append_hex(std::string& out, uint32_t unit) {
+  for (int shift = 12; shift >= 0; shift -= 4) out += kHex[unit >> shift & 15];
+}
+
+uint32_t cost_of(uint32_t c, bool raw) {
+  if (c < 0x80) {
+    if (raw || (c >= 0x20 && c != '"' && c != '\\')) return 1;
+    return escape_letter(c) != 0 ? 2 : 6;
+  }
+  return c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+}
+
+}  // namespace
+
+void LexicalPool::spell(std::string& out, uint32_t c, bool raw) {
+  if (raw || (c >= 0x20 && c != '"' && c != '\\')) return append_utf8(out, c);
+  out += '\\';
+  if (const char letter = escape_letter(c); letter != 0) {
+    out += letter;
+  } else {
+    out += 'u';
+    append_hex(out, c);
+  }
+}
+
+// For each class of characters the one that is written shortest, letters first.
+void LexicalPool::cheapest(LexId id, bool raw, std::vector<uint32_t>& out) {
+  out.clear();
+  std::vector<StringSet> sets;
+  collect_sets(id, sets);
+  for (const StringSet s : sets)
+    for (const auto& [c, next] : sets_.children(s)) out.push_back(c);
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  const size_t members = out.size();
+  const auto is_member = [&](uint32_t c) {
+    return std::binary_search(out.begin(), out.begin() + ptrdiff_t(members), c);
+  };
+  const CharClasses& p = partition(dfas_of(id));
+  std::vector<uint32_t> best(p.representatives.size(), kNone);
+  const auto offer = [&](uint32_t cls, uint32_t c) {
+    if (is_member(c)) return;
+    const bool better = best[cls] == kNone || cost_of(c, raw) < cost_of(best[cls], raw) ||
+                        (c == 'a' && cost_of(best[cls], raw) == 1);
+    if (better) best[cls] = c;
+  };
+  for (size_t i = 0; i < p.starts.size(); ++i) {
+    const uint32_t low = p.starts[i];
+    if (low >= 0xD800 && low < 0xE000) continue;
+    const uint32_t end = i + 1 < p.starts.size() ? p.starts[i + 1] : 0x110000;
+    const uint32_t cls = p.classes[i];
+    if (low <= 'a' && 'a' < end) offer(cls, 'a');
+    for (uint32_t c = low; c < end; ++c) {
+      if (best[cls] != kNone && (c >= 0x80 || cost_of(best[cls], raw) == 1)) break;
+      offer(cls, c);
+    }
+    // A longer interval may hold a cheaper character than the class had before.
+    if (best[cls] != kNone && cost_of(low, raw) < cost_of(best[cls], raw)) offer(cls, low);
+  }
+  for (const uint32_t c : best)
+    if (c != kNone) out.push_back(c);
+}
+
+bool LexicalPool::shortest(LexId start, bool raw, std::vector<uint32_t>& out) {
+  out.clear();
+  if (start == kNothing) return false;
+  if (accepts(start)) return true;
+  const uint64_t key = pack(start, raw);
+  if (const uint32_t known = shortest_.find(key); known != FlatMap::kMissing) {
+    out = text_code_points(known);
+    return true;
+  }
+  LexId base;
+  uint32_t least, most;
+  split_lengths(start, base, least, most);
+  if (base == kAnything) {
+    out.assign(least, 'a');
+    return true;
+  }
+  struct Reached {
+    uint32_t cost;
+    LexId from;
+    uint32_t code_point;
+  };
+  std::unordered_map<LexId, Reached> reached{{start, {0, start, 0}}};
+  using Entry = std::pair<uint32_t, LexId>;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
+  queue.push({0, start});
+  std::vector<uint32_t> choices;
+  for (size_t steps = 0; !queue.empty() && steps < kSearchBudget; ++steps) {
+    const auto [cost, id] = queue.top();
+    queue.pop();
+    if (cost > reached[id].cost) continue;
+    if (accepts(id)) {
+      for (LexId at = id; at != start; at = reached[at].from) out.push_back(reached[at].code_point);
+      std::reverse(out.begin(), out.end());
+      if (out.size() <= kRemembered) shortest_.set(key, text(out));
+      return true;
+    }
+    cheapest(id, raw, choices);
+    for (const uint32_t c : choices) {
+      const LexId next = advance(id, c);
+      if (next == kNothing) continue;
+      const uint32_t total = cost + cost_of(c, raw);
+      const auto [it, fresh] = reached.try_emplace(next, Reached{total, id, c});
+      if (!fresh) {
+        if (it->second.cost <= total) continue;
+        it->second = {total, id, c};
+      }
+      queue.push({total, next});
+    }
+  }
+  return witness(start, out);   // too large for this search
+}
+
+// The bytes behind the decoder's position that make it this code point.
+void LexicalPool::spell_rest(uint32_t decoder, uint32_t c, std::string& out) {
+  std::string whole;
+  size_t done = 0;
+  switch ((decoder & kKind) >> 28) {
+    case 1:
+      append_utf8(whole, c);
+      done = whole.size() - (decoder >> 24 & 3);
+      break;
+    case 2:
+      if (const char letter = escape_letter(c); letter != 0) {
+        out += letter;
+        return;
+      }
+      whole += 'u';
+      append_hex(whole, c < 0x10000 ? c : 0xD7C0 + (c >> 10));
+      break;
+    case 3:
+      append_hex(whole, c < 0x10000 ? c : 0xD7C0 + (c >> 10));
+      done = decoder >> 24 & 3;
+      break;
+    default: break;
+  }
+  const bool low = (decoder & kKind) >> 28 == 4;
+  if (low || ((decoder & kKind) >> 28 != 1 && c >= 0x10000)) {
+    whole += "\\u";
+    append_hex(whole, 0xDC00 + (c & 0x3FF));
+    if (low) done = decoder >> 24 & 7;
+  }
+  out += whole.substr(done);
+}
+
+bool LexicalPool::finish(LexId goal, uint32_t decoder, std::string& out) {
+  const bool raw = (decoder & kRaw) != 0;
+  std::vector<uint32_t> text;
+  if ((decoder & ~kRaw) == 0) {
+    if (!shortest(goal, raw, text)) return false;
+    for (const uint32_t c : text) spell(out, c, raw);
+    return true;
+  }
+  // Inside a character: one that it can become, of each kind.
+  std::vector<uint32_t> choices;
+  cheapest(goal, raw, choices);
+  for (const char c : {'"', '\\', '/', '\b', '\t', '\n', '\f', '\r'}) choices.push_back(uint32_t(c));
+  CodePointRange ranges[3];
+  const size_t count = reachable(decoder, ranges);
+  std::vector<StringSet> sets;
+  collect_sets(goal, sets);
+  for (size_t i = 0; i < count; ++i) {
+    const CharClasses& p = partition(dfas_of(goal));
+    for (size_t k = 0; k < p.starts.size(); ++k) {
+      const uint32_t end = k + 1 < p.starts.size() ? p.starts[k + 1] : 0x110000;
+      const uint32_t from = std::max(p.starts[k], ranges[i].low);
+      const uint32_t to = std::min(end, ranges[i].high + 1);
+      for (uint32_t c = from; c < to; ++c) {
+        choices.push_back(c);
+        bool member = false;   // of a set: it does not stand for its class
+        for (const StringSet s : sets) member |= sets_.child(s, c) != StringSets::kEmpty;
+        if (!member) break;
+      }
+    }
+  }
+  std::string best;
+  bool found = false;
+  for (const uint32_t c : choices) {
+    if (!can_become(decoder, c)) continue;
+    const LexId next = advance(goal, c);
+    if (next == kNothing || !shortest(next, raw, text)) continue;
+    std::string spelled;
+    spell_rest(decoder, c, spelled);
+    for (const uint32_t x : text) spell(spelled, x, raw);
+    if (found && spelled.size() >= best.size()) continue;
+    best = std::move(spelled);
+    found = true;
+  }
+  out += best;
+  return found;
+}
+
+}  // namespace constrain

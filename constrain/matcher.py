@@ -15,15 +15,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from constrain import _native
+from constrain.forced import forced_run
 
 if TYPE_CHECKING:
     from constrain.compile import CompiledConstraint
 
 __all__ = ["Matcher"]
-
-# Longest text that forced_tokens looks ahead, in bytes.
-_FORCED_BYTES = 2048
-_FORCED_TOKENS = 256
 
 
 class Matcher(_native.Matcher):
@@ -81,43 +78,14 @@ class Matcher(_native.Matcher):
     def forced_tokens(self, *, remaining: int | None = None) -> list[int]:
         """The tokens of the text that has no alternative from here, possibly none.
 
-        They are what the tokenizer itself would write for that text, and stop before a byte that
-        could merge with what follows into a longer token.  Without a tokenizer at hand, only tokens
-        without any other allowed token are given.  Each of them is allowed in its turn, also
-        within a budget of `remaining` tokens (see above); the state is unchanged.
+        They are what the tokenizer itself would write for that text, and stop before the first one
+        where an allowed token would reach beyond the text, into what has alternatives again.
+        Without a tokenizer at hand, only tokens without any other allowed token are given.  Each of
+        them is allowed in its turn, also within a budget of `remaining` tokens (see above); none
+        ends the sequence; the state is unchanged.  `constrain.forced` has the details.
         """
-        vocabulary = self.compiled.vocabulary
-        text = self.forced_bytes(_FORCED_BYTES)
-        text = _whole_characters(text[: _native.safe_cut(vocabulary.native, text)])
-        if text:
-            tokens = vocabulary.encode(text)
-            if tokens:
-                accepted = self.validate(tokens, remaining=remaining)
-                if accepted == len(tokens):
-                    return list(tokens)
-        return self._only_tokens(remaining)
-
-    def _only_tokens(self, remaining: int | None) -> list[int]:
-        """Tokens as long as exactly one is allowed."""
-        ahead = self.fork()
-        tokens: list[int] = []
-        while len(tokens) < _FORCED_TOKENS:
-            left = None if remaining is None else remaining - len(tokens)
-            token = ahead.only_token(remaining=left)
-            if token is None or not ahead.try_advance(token) or ahead.is_finished:
-                break
-            tokens.append(token)
-        return tokens
+        return forced_run(self, remaining=remaining)
 
     def __repr__(self) -> str:
         state = "finished" if self.is_finished else "accepting" if self.is_accepting else "open"
         return f"<Matcher {state}, {len(self.tokens)} tokens>"
-
-
-def _whole_characters(text: bytes) -> bytes:
-    """Without a UTF-8 sequence that is cut off at the end."""
-    try:
-        text.decode("utf-8")
-    except UnicodeDecodeError as error:
-        return text[: error.start]
-    return text

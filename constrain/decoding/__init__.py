@@ -7,9 +7,19 @@ transformers.
 
 from __future__ import annotations
 
-from constrain.decoding.loop import generate, generate_batch
-from constrain.decoding.metrics import Timings
+from constrain.decoding.calls import generate, generate_batch
+from constrain.decoding.metrics import Metrics, Timings
 from constrain.decoding.result import GenerationResult
 from constrain.decoding.sampling import Sampler
+from constrain.decoding.speculation import DraftModel, PromptLookup
 
-__all__ = ["GenerationResult", "Sampler", "Timings", "generate", "generate_batch"]
+__all__ = [
+    "DraftModel",
+    "GenerationResult",
+    "Metrics",
+    "PromptLookup",
+    "Sampler",
+    "Timings",
+    "generate",
+    "generate_batch",
+]

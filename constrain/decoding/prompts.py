@@ -7,7 +7,7 @@ from typing import Any
 
 from constrain.errors import ConstrainError
 
-__all__ = ["Prompt", "encode_prompt"]
+__all__ = ["Prompt", "encode_prefix", "encode_prompt"]
 
 Prompt = str | Sequence[int] | Sequence[Mapping[str, Any]]
 
@@ -52,3 +52,23 @@ def _encode_messages(tokenizer: Any, messages: Sequence[Any]) -> list[int]:
         # Templates are programs: they raise jinja2 errors of their own for roles they refuse.
         raise ConstrainError(f"the model's chat template refuses the messages: {error}") from error
     return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+
+def encode_prefix(vocabulary: Any, prefix: str | Sequence[int]) -> list[int]:
+    """The token ids of what an answer begins with: a text, as a continuation, or ids.
+
+    Raises:
+        ConstrainError: the text has no tokens, or something else was given.
+    """
+    if isinstance(prefix, str):
+        ids = vocabulary.encode(prefix.encode()) if prefix else []
+        if ids is None:
+            raise ConstrainError(
+                "the prefix cannot be written in tokens of the vocabulary (which needs its"
+                " tokenizer for that): give it as token ids"
+            )
+        return list(ids)
+    try:
+        return [token_id.__index__() for token_id in prefix]
+    except (AttributeError, TypeError) as error:
+        raise ConstrainError("a prefix is a text or token ids") from error

@@ -14,16 +14,19 @@ class GenerationResult:
     """One generated sequence.
 
     Attributes:
-        text: what was generated, without special tokens.  Bytes that are no UTF-8, which only a
-            sequence without a constraint or a cut-off one can have, read as U+FFFD.
-        token_ids: the generated ids, without the end of sequence.
-        finish_reason: "stop": the model ended the sequence, or nothing but its end was allowed.
-            "length": `max_tokens` or the context of the model is used up.  "dead_end": no token of
-            the vocabulary continues the text towards a valid one.
+        text: what was generated behind the prefix, without special tokens.  Bytes that are no
+            UTF-8, which only a sequence without a constraint or a cut-off one can have, read as
+            U+FFFD.
+        token_ids: the generated ids, without the end of sequence; where a stop string cut the
+            text, those of the stop string are still there.
+        finish_reason: "stop": the model ended the sequence, nothing but its end was allowed, or a
+            stop string came.  "length": `max_tokens` or the context of the model is used up.
+            "dead_end": no token of the vocabulary continues the text towards a valid one.
         is_complete: whether the constraint accepts the text; a text may be complete although its
             finish reason is "length" (a number that could go on).  None without a constraint.
         prompt_tokens: length of the prompt.
-        timings: when tokens came.
+        stop_string: the stop string that ended it, or None.
+        timings: when tokens came, and what they cost.
     """
 
     text: str
@@ -31,4 +34,5 @@ class GenerationResult:
     finish_reason: str
     is_complete: bool | None
     prompt_tokens: int
-    timings: Timings = field(compare=False)
+    stop_string: str | None = None
+    timings: Timings = field(default_factory=Timings, compare=False)

@@ -1,7 +1,7 @@
 """Forward passes of a batch over one KV cache: ragged chunks, tokens taken back, rows that leave.
 
 Each pass takes a chunk of tokens for each row: a prompt, one sampled token, a run of forced tokens,
-or a token and a draft behind it.  Chunks of different lengths are aligned on the right; the columns
+or a token and a draft behind it.  Chunks of different lengths end in the same column; the columns
 that a row does not use, and those of tokens that were taken back, are *holes*: the attention mask
 hides them, and positions count only what is there.  Holes are squeezed out when they become many.
 
@@ -9,7 +9,8 @@ Invariants: column c of the cache belongs to row r if and only if ``_valid[r, c]
 a token is the number of valid columns before it (in a tree: of its ancestors).
 
 Two kinds of models cannot have holes.  With a sliding window, the distance of columns must be the
-distance of positions, so holes are squeezed out after each pass.  Models that keep a state instead
+distance of positions: chunks begin in the same column there, and holes are squeezed out after each
+pass.  Models that keep a state instead
 of keys and values (recurrent and hybrid ones) cannot take tokens back at all: `can_take_back` is
 false, and each pass takes one token of each row.
 """
@@ -100,14 +101,17 @@ class Batch:
             raise ConstrainError(f"{type(self._model).__name__} cannot read drafts that branch")
         width = max(len(chunk.tokens) for chunk in chunks)
         height, before = self._valid.shape
+        # With a window, a hole between what was read and the chunk would count as a distance.
+        aligned_left = self._is_sliding and before > 0
         ids = np.zeros((height, width), dtype=np.int64)
         positions = np.zeros((height, width), dtype=np.int64)
         valid = np.zeros((height, width), dtype=bool)
         for row, chunk in zip(self._rows, chunks):
-            start = width - len(chunk.tokens)
-            ids[row, start:] = chunk.tokens
-            positions[row, start:] = int(self._valid[row].sum()) + _depths(chunk)
-            valid[row, start:] = True
+            start = 0 if aligned_left else width - len(chunk.tokens)
+            end = start + len(chunk.tokens)
+            ids[row, start:end] = chunk.tokens
+            positions[row, start:end] = int(self._valid[row].sum()) + _depths(chunk)
+            valid[row, start:end] = True
         self._valid = np.concatenate([self._valid, valid], axis=1)
         self._chunks = list(chunks)
         if any(chunk.is_tree for chunk in chunks):
@@ -119,7 +123,7 @@ class Batch:
             options["position_ids"] = torch.from_numpy(positions).to(self._device)
         wanted = min(wanted, width)
         if self._last_only is not None:
-            options[self._last_only] = wanted
+            options[self._last_only] = width if aligned_left else wanted
         output = self._model(
             input_ids=torch.from_numpy(ids).to(self._device), attention_mask=mask, **options
         )
@@ -129,7 +133,15 @@ class Batch:
             raise ConstrainError(
                 f"{type(self._model).__name__} returns no KV cache, which this loop needs"
             )
-        logits = output.logits[:, -wanted:, :]
+        logits = output.logits
+        if aligned_left:
+            lengths = np.zeros(height, dtype=np.int64)
+            lengths[self._rows] = [len(chunk.tokens) for chunk in chunks]
+            order = (np.arange(width - wanted, width) - (width - lengths[:, None])).clip(min=0)
+            columns = torch.from_numpy(order).to(logits.device)[:, :, None]
+            logits = logits.gather(1, columns.expand(-1, -1, logits.shape[2]))
+            self._squeeze()
+        logits = logits[:, -wanted:, :]
         if len(self._rows) != height:
             logits = logits[self._rows]
         # A copy: the mask is applied in place.
@@ -142,11 +154,9 @@ class Batch:
             kept: for each running row the indices of the tokens of its last chunk that stay, which
                 must be a path; None: all of them.
         """
-        width = max(len(chunk.tokens) for chunk in self._chunks)
-        first = self._valid.shape[1] - width
         for row, chunk, indices in zip(self._rows, self._chunks, kept):
             if indices is not None:
-                start = first + width - len(chunk.tokens)
+                start = self._valid.shape[1] - len(chunk.tokens)
                 self._valid[row, start:] = False
                 self._valid[row, [start + index for index in indices]] = True
         self._squeeze()
@@ -166,7 +176,8 @@ class Batch:
         self._rows = [self._rows[row] for row in rows]
         if self._valid.shape[1] and self._rows:
             select = getattr(self._cache, "batch_select_indices", None)
-            if select is None:
+            layers = getattr(self._cache, "layers", ())
+            if select is None or not all(hasattr(x, "batch_select_indices") for x in layers):
                 return  # the other rows are carried along
             select(torch.tensor(self._rows, dtype=torch.int64, device=self._device))
         self._valid = self._valid[self._rows]

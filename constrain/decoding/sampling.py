@@ -88,7 +88,7 @@ class Sampler:
         return self.repetition_penalty != 1 or bool(self.logit_bias)
 
     def adjust(self, logits: Any, history: Sequence[int]) -> None:
-        """Apply repetition penalty and logit bias, in place, ahead of the mask.
+        """Apply logit bias and repetition penalty, in place, ahead of the mask.
 
         Args:
             logits: float tensor ``[width]``.
@@ -99,12 +99,6 @@ class Sampler:
         """
         import torch
 
-        if self.repetition_penalty != 1 and history:
-            seen = torch.tensor(sorted(set(history)), dtype=torch.int64, device=logits.device)
-            values = logits[seen]
-            logits[seen] = torch.where(
-                values > 0, values / self.repetition_penalty, values * self.repetition_penalty
-            )
         if self.logit_bias:
             if max(self.logit_bias) >= len(logits):
                 raise ConstrainError(
@@ -116,6 +110,12 @@ class Sampler:
                 list(self.logit_bias.values()), dtype=logits.dtype, device=logits.device
             )
             logits[ids] += added
+        if self.repetition_penalty != 1 and history:
+            seen = torch.tensor(sorted(set(history)), dtype=torch.int64, device=logits.device)
+            values = logits[seen]
+            logits[seen] = torch.where(
+                values > 0, values / self.repetition_penalty, values * self.repetition_penalty
+            )
 
     def sample(self, logits: Any) -> int:
         """Choose a token.

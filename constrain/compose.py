@@ -247,7 +247,7 @@ class TokenRange(GrammarSpec):
 
     def expression(self, builder: GrammarBuilder) -> Expression:
         """See `GrammarSpec.expression`."""
-        return builder.ids(self.first, self.last)
+        return builder.ids(((self.first, self.last),))
 
 
 class Text(GrammarSpec):

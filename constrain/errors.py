@@ -5,14 +5,15 @@
     ConstrainError(ValueError)
     ├── SchemaError          a JSON Schema is malformed            (pointer)
     ├── RegexError           a regular expression is malformed     (pattern, position)
-    ├── GrammarError         a grammar is malformed                (line, column)
+    ├── GrammarError         a grammar is malformed                (line, column, file)
     ├── UnsupportedError     a keyword or feature is not enforced  (feature, pointer)
     ├── UnsatisfiableError   nothing can ever be valid             (pointer)
     ├── LimitExceededError   a limit was reached                   (limit, needed)
     ├── TokenizerError       a tokenizer cannot be read exactly    (reason)
     └── TokenRejectedError   a token is not allowed here           (token_id, text, expected)
 
-Every error carries its place in fields, so that callers need not parse messages.
+Every error carries its place in fields, so that callers need not parse messages.  What has no effect
+in a grammar is no error but a `GrammarWarning`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from __future__ import annotations
 __all__ = [
     "ConstrainError",
     "GrammarError",
+    "GrammarWarning",
     "LimitExceededError",
     "RegexError",
     "SchemaError",
@@ -82,14 +84,27 @@ class RegexError(ConstrainError):
 
 
 class GrammarError(ConstrainError):
-    """A grammar is malformed at `line` and `column` (both from 1)."""
+    """A grammar is malformed at `line` and `column` (both from 1) of its text, or of `file`."""
 
-    def __init__(self, message: str, *, line: int | None = None, column: int | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        line: int | None = None,
+        column: int | None = None,
+        file: str | None = None,
+    ) -> None:
         self.message = message
         self.line = line
         self.column = column
-        where = "" if line is None else f" (line {line}, column {column})"
-        super().__init__(f"{message}{where}")
+        self.file = file
+        where = [] if file is None else [str(file)]
+        where += [] if line is None else [f"line {line}, column {column}"]
+        super().__init__(f"{message} ({', '.join(where)})" if where else message)
+
+
+class GrammarWarning(UserWarning):
+    """A grammar holds something that has no effect, such as a rule that nothing uses."""
 
 
 class LimitExceededError(ConstrainError):

@@ -6,10 +6,16 @@ A *part* is a str, which means itself, or a spec.  A spec is a part by a method
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
-from constrain.errors import ConstrainError, LimitExceededError, UnsatisfiableError
+from constrain.errors import (
+    ConstrainError,
+    GrammarWarning,
+    LimitExceededError,
+    UnsatisfiableError,
+)
 from constrain.program import Program
 
 if TYPE_CHECKING:
@@ -55,9 +61,12 @@ class GrammarSpec:
 
         builder = GrammarBuilder(vocabulary)
         try:
-            program = compile_grammar(builder.grammar(builder.part(self)))
+            grammar = builder.grammar(builder.part(self))
+            program = compile_grammar(grammar, notes={"warnings": tuple(builder.findings)})
         except UnsatisfiableError as error:
             raise self.unsatisfiable_error() from error
+        for finding in builder.findings:
+            warnings.warn(finding, GrammarWarning, stacklevel=3)
         if not builder.uses_vocabulary:
             object.__setattr__(self, "_made", program)
         return program

@@ -5,13 +5,14 @@ Specifications are immutable values, equal by content; `program` gives what a ma
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from constrain.compose import OneOf, Repeat, Sequence, Text, Token, TokenRange
 from constrain.errors import ConstrainError, UnsatisfiableError
-from constrain.parts import GrammarSpec
+from constrain.parts import GrammarSpec, Part, Size, check_parts
 from constrain.program import Program
 from constrain.schema import JsonSchema
 from constrain.schema.builder import ProgramBuilder
@@ -143,35 +144,64 @@ class Lark(GrammarSpec):
 
     The language is what ``lark.Lark(text, parser="earley", lexer="dynamic_complete")`` accepts.
 
+    Rules may also hold what Lark does not know: ``%json {...}`` (a JSON Schema), ``<name>``,
+    ``<[12]>``, ``<[3-9,12]>``, ``<[^12]>`` (tokens of the vocabulary) and ``@name``, a constraint
+    that `grammars` names.  They are read as terminals are: ignored terminals may stand behind them.
+
     Args:
         text: the grammar.
         start: the rule to begin with.
         import_paths: folders in which ``%import`` finds files, beside Lark's own grammars.
+        grammars: constraints (or strings) by name, for ``@name`` and for names that the text
+            declares (``%declare``).
 
-    Raises (by `program`): GrammarError with line and column; UnsupportedError for ``%declare`` and
-    for regular expression features that need more than the terminal's own text;
-    UnsatisfiableError if the grammar derives nothing; LimitExceededError if it is too large.
+    Raises (by `program`): GrammarError with line and column (and file); UnsupportedError for
+    ``%declare`` of a name that `grammars` lacks, and for regular expression features that need more
+    than the terminal's own text; UnsatisfiableError if the grammar derives nothing;
+    LimitExceededError if it is too large; what nested constraints raise.  What nothing uses is a
+    `GrammarWarning`.
     """
 
     text: str
     start: str
     import_paths: tuple[str, ...]
+    grammars: tuple[tuple[str, Part], ...]
+    _size: Size = field(repr=False, compare=False)
 
     def __init__(
-        self, text: str, *, start: str = "start", import_paths: Iterable[str] = ()
+        self,
+        text: str,
+        *,
+        start: str = "start",
+        import_paths: Iterable[str | os.PathLike[str]] = (),
+        grammars: Mapping[str, Part] | Iterable[tuple[str, Part]] = (),
     ) -> None:
         _check_grammar(text, start, "start")
-        if isinstance(import_paths, (str, bytes)):
-            raise ConstrainError("import_paths is a list of folders, not one str")
-        object.__setattr__(self, "text", text)
-        object.__setattr__(self, "start", start)
-        object.__setattr__(self, "import_paths", tuple(map(str, import_paths)))
+        if isinstance(import_paths, (str, bytes, os.PathLike)):
+            raise ConstrainError("import_paths is a list of folders, not one path")
+        try:
+            bound = dict(grammars)
+        except (TypeError, ValueError):
+            raise ConstrainError(
+                f"grammars maps names to constraints, found {type(grammars).__name__}"
+            ) from None
+        for name in bound:
+            if not isinstance(name, str) or not name.replace("-", "_").isidentifier():
+                raise ConstrainError(f"grammars: {name!r} is no name")
+        nested = tuple(sorted(bound.items()))
+        content = (text, start, *bound.values())
+        put = object.__setattr__
+        put(self, "text", text)
+        put(self, "start", start)
+        put(self, "import_paths", tuple(map(os.fspath, import_paths)))
+        put(self, "grammars", nested)
+        put(self, "_size", check_parts(tuple(bound.values()), "Lark", content))
 
     def expression(self, builder: GrammarBuilder) -> Expression:
         """The texts as a part of a grammar that is being built."""
         from constrain.grammar import read_lark
 
-        return read_lark(builder, self.text, self.start, self.import_paths)
+        return read_lark(builder, self.text, self.start, self.import_paths, dict(self.grammars))
 
     def unsatisfiable_error(self) -> UnsatisfiableError:
         """The error for a grammar that is known to derive nothing."""

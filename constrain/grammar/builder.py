@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from constrain.errors import ConstrainError, GrammarError
+from constrain.errors import ConstrainError, GrammarError, UnsupportedError
 from constrain.grammar.ir import EMPTY, NOTHING, Embedded, Expression, Grammar, Terminal
 from constrain.grammar.terminals import chars_terminal, literal_terminal
 from constrain.grammar.texts import ids_terminal
-from constrain.grammar.tokens import check_id, token_bytes
+from constrain.grammar.tokens import check_id, shown_ids, special_ranges, token_bytes
 from constrain.program import Program
-from constrain.regex.charsets import CharSet
+from constrain.regex.charsets import ANY, CharSet
 
 if TYPE_CHECKING:
     from constrain.vocabulary import Vocabulary
@@ -63,7 +63,7 @@ class GrammarBuilder:
     Attributes:
         uses_vocabulary: something asked for a token, so that the grammar holds for this vocabulary
             only.
-        findings: warnings ``(message, line, column)`` and reports of parts, for `Program.notes`.
+        findings: what has no effect, one message each.
     """
 
     def __init__(self, vocabulary: Vocabulary | None = None) -> None:
@@ -149,12 +149,44 @@ class GrammarBuilder:
         """The bytes that stand for a token (see `token`)."""
         return token_bytes(self._vocabulary(f"the token {reference!r}"), reference)
 
-    def ids(self, first: int, last: int, skips: tuple[int, ...] = ()) -> Expression:
-        """One token of a range of ids: for tokens that write text, their texts."""
-        vocabulary = self._vocabulary(f"the tokens {first} to {last}")
-        check_id(vocabulary, last)
-        terminal = ids_terminal(vocabulary, ((first, last),))
-        return self.terminal(terminal, skips, ("ids", first, last))
+    def ids(self, ranges: tuple[tuple[int, int], ...], skips: tuple[int, ...] = ()) -> Expression:
+        """One token of some ranges of ids: for tokens that write text, their texts."""
+        vocabulary = self._vocabulary(f"the tokens {shown_ids(ranges)}")
+        for _, last in ranges:
+            check_id(vocabulary, last)
+        return self.terminal(ids_terminal(vocabulary, ranges), skips, ("ids", ranges))
+
+    def tokens_but(self, ranges: tuple[tuple[int, int], ...], what: str) -> Expression:
+        """One token that is none of some ranges of ids.
+
+        A text may be cut into tokens in many ways, so that any token that writes text means any
+        code point here; beside that stand the special tokens that are not excluded.
+
+        Raises UnsupportedError if a token that writes text is excluded.
+        """
+        vocabulary = self._vocabulary(what)
+        for first, last in ranges:
+            check_id(vocabulary, last)
+            for token_id in range(first, last + 1):
+                if vocabulary.tokens[token_id] is not None:
+                    raise UnsupportedError(
+                        f"{what} excludes the token {token_id}, which writes text: only special "
+                        "tokens can be excluded",
+                        feature="negated token reference",
+                    )
+        text = self.chars(ANY, "any character")
+        others = special_ranges(vocabulary, ranges)
+        if not others:
+            return text
+        return one_of((text, self.terminal(ids_terminal(vocabulary, others), key=("ids", others))))
+
+    # -- findings ------------------------------------------------------------------------------
+
+    def warn(self, message: str, place: tuple[int, int] | None = None) -> None:
+        """Notes something that has no effect, with line and column."""
+        if place is not None:
+            message += f" (line {place[0]}, column {place[1]})"
+        self.findings.append(message)
 
     def _vocabulary(self, what: str) -> Vocabulary:
         self.uses_vocabulary = True

@@ -6,14 +6,16 @@ terminals.  The language is that of ``Lark(text, parser="earley", lexer="dynamic
 every way of cutting the text into terminals counts, priorities of rules and terminals choose among
 trees and not among texts, and an ignored terminal takes its longest match.
 
+Beyond Lark there are JSON Schemas, tokens and other constraints inside rules, see
+`constrain.grammar.lark_forms`; what is ignored may stand behind them as behind a terminal.
+
 Cost: mostly that of Lark reading the grammar.
 """
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from constrain.errors import (
@@ -21,22 +23,31 @@ from constrain.errors import (
     GrammarError,
     LimitExceededError,
     RegexError,
+    SchemaError,
+    TokenizerError,
     UnsupportedError,
 )
-from constrain.grammar.builder import GrammarBuilder, one_of, sequence
+from constrain.grammar.builder import GrammarBuilder, Scope, one_of, sequence
 from constrain.grammar.ir import Expression, Terminal
+from constrain.grammar.lark_forms import Form, Forms, Place
+from constrain.grammar.lark_imports import Files
 from constrain.grammar.terminals import literal_terminal, regex_terminal
 
 __all__ = ["read_lark"]
 
 _PLACE = re.compile(r"(?:,? at| in)? ?line (\d+),? col(?:umn)? (\d+)")
+_FILE = re.compile(r"\s*in ([^\n]*?):?\s*$")
 _NAMED = re.compile(
     r"(?:Rule|Terminal|Template|rule|terminal|terminals|symbol|Symbol)[^'\"]*?'?\b([A-Za-z_]\w*)'?"
 )
 # Brackets outside of strings, regular expressions and comments.
 _BRACKETS = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|#[^\n]*|/(?:\\.|[^/\\\n])+/|[()\[\]]')
+_HEADER = re.compile(
+    r"^[ \t]*(?:%(?:override|extend)[ \t]+)?[!?]*(_?[A-Za-z]\w*)[ \t]*(?:\.-?\d+|\{[^}\n]*\})?[ \t]*:",
+    re.MULTILINE,
+)
 _MAX_NESTING = 200
-_IMPORT = re.compile(r"^\s*%(?:import|extend|override)\s+(\.?)([A-Za-z_][\w.]*)", re.MULTILINE)
+_MAIN = "<string>"
 
 
 def read_lark(
@@ -44,12 +55,22 @@ def read_lark(
     text: str,
     start: str = "start",
     import_paths: Sequence[str] = (),
-    source: str = "<string>",
+    grammars: Mapping[str, Any] | None = None,
+    source: str | None = None,
 ) -> Expression:
     """Adds the rules of a text in Lark's syntax; gives the expression of its start rule.
 
-    Raises GrammarError (with line and column where they are known), UnsupportedError (``%declare``,
-    regular expression features) and LimitExceededError.
+    Args:
+        builder: the grammar that is being built.
+        text: the grammar's text.
+        start: its start rule.
+        import_paths: folders of files for ``%import``.
+        grammars: what ``@name`` and declared terminals stand for, by name.
+        source: the file of the text: its folder is where relative imports begin.
+
+    Raises GrammarError (with file, line and column where they are known), UnsupportedError
+    (``%declare``, regular expression features), LimitExceededError, and what the nested
+    constraints raise.
     """
     try:
         from lark import load_grammar
@@ -58,79 +79,110 @@ def read_lark(
         raise ConstrainError(
             "reading Lark grammars needs the package lark: pip install lark"
         ) from error
-    reader = _Reader(text, start, list(import_paths), source)
+    files = Files(text, import_paths, source)
+    reader = _Reader(builder, files, start, grammars or {})
     reader.check_nesting()
     try:
-        loaded, _ = load_grammar.load_grammar(text, source, list(import_paths), False)
+        files.check_cycles()
+        loaded, _ = load_grammar.load_grammar(files.main.text, source or _MAIN, [files.load], False)
         reader.check(loaded)
         terminals, rules, ignored = loaded.compile([start], set())
+    except ConstrainError:
+        raise
     except UnexpectedInput as error:
         reader.unexpected(error)
     except LarkError as error:
         reader.fail(str(error))
     except OSError as error:
-        reader.fail(f"cannot import: {error}", hint="%import")
+        reader.fail(f"cannot import {error}", hint="%import")
     except RecursionError:
-        reader.too_deep()
-    except ConstrainError:
-        raise
+        raise LimitExceededError(
+            "the grammar is nested too deeply to be read", limit="nesting"
+        ) from None
     except Exception as error:
         # Lark's loader fails with untyped errors in places.
+        reader.check_forms_in_terminals()
         detail = f"{type(error).__name__}: {error}".rstrip(": ")
         raise GrammarError(f"Lark cannot read this grammar ({detail})") from error
-    return reader.grammar(builder, terminals, rules, ignored)
+    return reader.grammar(terminals, rules, ignored)
 
 
 class _Reader:
-    def __init__(self, text: str, start: str, import_paths: list[str], source: str) -> None:
-        self.text = text
+    def __init__(
+        self, builder: GrammarBuilder, files: Files, start: str, grammars: Mapping[str, Any]
+    ) -> None:
+        self.builder = builder
+        self.files = files
+        self.main = files.main
         self.start = start
-        self.import_paths = import_paths
-        self.source = source
+        self.grammars = grammars
+        self.asked: set[str] = set()
 
     def check_nesting(self) -> None:
         """Lark's loader recurses on groups, and needs seconds to fail on thousands of them."""
-        if self.text.count("(") + self.text.count("[") <= _MAX_NESTING:
+        text = self.main.text
+        if text.count("(") + text.count("[") <= _MAX_NESTING:
             return
         depth = 0
-        for match in _BRACKETS.finditer(self.text):
+        for match in _BRACKETS.finditer(text):
             found = match.group()
             depth += 1 if found in "([" else -1 if found in ")]" else 0
             if depth > _MAX_NESTING:
-                line = self.text.count("\n", 0, match.start()) + 1
+                before = text[: match.start()]
+                line, column = self.main.place(
+                    before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
+                )
                 raise LimitExceededError(
-                    f"groups are nested more than {_MAX_NESTING} deep (line {line})",
+                    f"groups are nested more than {_MAX_NESTING} deep (line {line}, column {column})",
                     limit="nesting",
                 )
 
     # -- errors --------------------------------------------------------------------------------
 
-    def locate(self, what: str) -> tuple[int | None, int | None]:
-        """Line and column of the first use of a name (or of a piece of text)."""
-        pattern = rf"(?<![\w.]){re.escape(what)}(?!\w)" if what.isidentifier() else re.escape(what)
-        places = list(re.finditer(pattern, self.text))
-        if not places:
-            return None, None
-        at = places[0].start()
-        return self.text.count("\n", 0, at) + 1, at - (self.text.rfind("\n", 0, at) + 1) + 1
+    def locate(self, what: str) -> tuple[Place | None, str | None]:
+        """Where a name (or a piece of text) is first used, and in which file.
+
+        Names of imported files are those that Lark gives: the file's dotted path in front.
+        """
+        found = _find(self.main.original, what)
+        if found is not None:
+            return self.main.place_at(found), self.main.file
+        for path, forms in self.files.files.items():
+            found = _find(forms.original, what.rsplit("__", 1)[-1])
+            if found is not None:
+                return forms.place_at(found), path
+        return None, None
+
+    def error(self, message: str, *hints: str) -> GrammarError:
+        """The error at the place of the first hint that is found."""
+        for hint in hints:
+            place, file = self.locate(hint)
+            if place is not None:
+                return GrammarError(message, line=place[0], column=place[1], file=file)
+        return GrammarError(message)
 
     def fail(self, message: str, hint: str | None = None) -> NoReturn:
         """A GrammarError of one of Lark's messages, placed as well as possible."""
         lines = message.strip().splitlines()
         short = lines[0].strip().rstrip(":") if lines else "malformed grammar"
+        short = self.shown(short)
         found = _PLACE.search(short)
         if found:
-            line, column = int(found[1]), int(found[2])
-            short = (short[: found.start()] + short[found.end() :]).strip().rstrip(":").strip()
-            short = short.removesuffix("in <string>").strip()
-            raise GrammarError(short, line=line, column=column)
-        place: tuple[int | None, int | None] = (None, None)
-        if hint is not None:
-            place = self.locate(hint)
-        for name in _NAMED.findall(short):
-            if place[0] is None:
-                place = self.locate(name)
-        raise GrammarError(short, line=place[0], column=place[1])
+            rest = short[found.end() :]
+            file = _FILE.search(rest)
+            forms = self.files.of(file[1]) if file else self.main
+            line, column = forms.place(int(found[1]), int(found[2]))
+            rest = rest[: file.start()] if file else rest
+            short = (short[: found.start()] + rest).strip().rstrip(":").strip()
+            raise GrammarError(short, line=line, column=column, file=forms.file)
+        hints = [] if hint is None else [hint]
+        raise self.error(short, *hints, *_NAMED.findall(short))
+
+    def shown(self, text: str) -> str:
+        """A text of Lark with the forms as the user wrote them."""
+        for name, forms in self.files.forms().items():
+            text = text.replace(name, str(forms.found[name]))
+        return text
 
     def unexpected(self, error: Any) -> NoReturn:
         """Lark's parser of grammars stopped."""
@@ -143,83 +195,94 @@ class _Reader:
             message += f": expected one of {', '.join(expected)}"
         if line is None or line < 1:
             # The end of the text.
-            lines = self.text.split("\n")
-            line, column = len(lines), len(lines[-1]) + 1
-        raise GrammarError(message, line=line, column=column)
+            place = self.main.place_at(len(self.main.original))
+        else:
+            place = self.main.place(line, column)
+        raise GrammarError(self.shown(message), line=place[0], column=place[1], file=self.main.file)
 
-    def too_deep(self) -> NoReturn:
-        cycle = self.import_cycle()
-        if cycle:
-            line, column = self.locate("%import")
-            raise GrammarError(f"cyclic import: {' -> '.join(cycle)}", line=line, column=column)
-        raise LimitExceededError("the grammar is nested too deeply to be read", limit="nesting")
-
-    def import_cycle(self) -> list[str] | None:
-        """Names of files that import each other."""
-
-        def resolve(base: str, dot: str, path: str) -> str | None:
-            parts = path.split(".")
-            folders = [base] if dot else [*self.import_paths, base]
-            for count in (len(parts) - 1, len(parts)):
-                name = os.path.join(*parts[:count]) + ".lark" if count else ""
-                for folder in folders:
-                    if name and os.path.isfile(os.path.join(folder, name)):
-                        return os.path.realpath(os.path.join(folder, name))
-            return None
-
-        def imports(text: str, base: str) -> Iterable[str]:
-            for dot, path in _IMPORT.findall(text):
-                found = resolve(base, dot, path)
-                if found:
-                    yield found
-
-        base = os.path.dirname(self.source) if self.source != "<string>" else ""
-        trail: list[str] = []
-        done: set[str] = set()
-        stack = [iter(list(imports(self.text, base)))]
-        while stack:
-            nxt = next(stack[-1], None)
-            if nxt is None:
-                stack.pop()
-                if trail:
-                    done.add(trail.pop())
-                continue
-            if nxt in trail:
-                cycle = [*trail[trail.index(nxt) :], nxt]
-                return [os.path.basename(name) for name in cycle]
-            if nxt in done:
-                continue
-            with open(nxt, encoding="utf-8") as file:
-                text = file.read()
-            trail.append(nxt)
-            stack.append(iter(list(imports(text, os.path.dirname(nxt)))))
-        return None
+    def check_forms_in_terminals(self) -> None:
+        """Raises GrammarError for a form inside the definition of a terminal."""
+        for forms in (self.main, *self.files.files.values()):
+            for name, form in forms.found.items():
+                head = None
+                for match in _HEADER.finditer(forms.text, 0, forms.text.index(f" {name} ")):
+                    head = match[1]
+                if head is not None and head.lstrip("_")[:1].isupper():
+                    raise GrammarError(
+                        f"{form} cannot be part of the terminal {head}: only rules may have it",
+                        line=form.place[0],
+                        column=form.place[1],
+                        file=forms.file,
+                    )
 
     # -- from Lark's tables ----------------------------------------------------------------------
 
     def check(self, loaded: Any) -> None:
-        """What Lark would only find when it parses."""
+        """What Lark would only find when it parses; warns of what nothing uses."""
+        bound = self.files.forms()
         for name, (tree, _) in loaded.term_defs:
             if tree is None:
-                line, column = self.locate(name)
-                where = "" if line is None else f" (line {line}, column {column})"
-                raise UnsupportedError(
-                    f"%declare {name}{where} is not supported: the terminal has no text",
-                    feature="%declare",
-                )
+                short = name.rsplit("__", 1)[-1]
+                if short not in bound and short not in self.grammars:
+                    self.refuse_declared(name)
+                continue
             if any(True for _ in tree.find_data("template_usage")):
                 self.fail(f"templates are not allowed in terminal '{name}'", hint=name)
-        if self.start not in {name for name, *_ in loaded.rule_defs}:
-            raise GrammarError(f"the start rule {self.start!r} is not defined", line=1, column=1)
+        for name, _, tree, _ in loaded.rule_defs:
+            if tree is None and name.rsplit("__", 1)[-1] not in self.grammars:
+                self.refuse_declared(name)
+        if self.start not in {name for name, _, tree, _ in loaded.rule_defs if tree is not None}:
+            raise GrammarError(
+                f"the start rule {self.start!r} is not defined",
+                line=1,
+                column=1,
+                file=self.main.file,
+            )
+        for name in loaded.ignore:
+            form = bound.get(name.rsplit("__", 1)[-1])
+            if form is not None or name in self.grammars:
+                raise self.error(f"%ignore {self.shown(name)}: only terminals can be ignored", name)
+        self.warn_of_unused(loaded)
+        # Lark cannot compile rules that are only declared; references to them are bound later.
+        loaded.rule_defs = [one for one in loaded.rule_defs if one[2] is not None]
+
+    def refuse_declared(self, name: str) -> NoReturn:
+        """Raises UnsupportedError for a declared name that nothing is bound to."""
+        place, file = self.locate(name)
+        where = [] if file is None else [file]
+        where += [] if place is None else [f"line {place[0]}, column {place[1]}"]
+        raise UnsupportedError(
+            f"%declare {name.rsplit('__', 1)[-1]} ({', '.join(where)}) is not supported: the name "
+            "stands for no text (bind it by grammars=)",
+            feature="%declare",
+        )
+
+    def warn_of_unused(self, loaded: Any) -> None:
+        """Adds a finding for each definition that the start rule does not need."""
+        # Inside a terminal Lark has put the trees of others in the place of their names.
+        trees = {id(tree): name for name, (tree, _) in loaded.term_defs if tree is not None}
+        definitions = [(name, tree) for name, _, tree, _ in loaded.rule_defs]
+        definitions += [(name, tree) for name, (tree, _) in loaded.term_defs]
+        uses = {name: _symbols(tree, trees) for name, tree in definitions}
+        todo = [self.start, *loaded.ignore]
+        used = set(todo)
+        while todo:
+            for name in uses.get(todo.pop(), ()):
+                if name not in used:
+                    used.add(name)
+                    todo.append(name)
+        terminals = {name for name, _ in loaded.term_defs}
+        for name in uses:
+            found = _find(self.main.original, name)
+            if name not in used and found is not None:
+                kind = "terminal" if name in terminals else "rule"
+                self.builder.warn(f"the {kind} {name!r} is never used", self.main.place_at(found))
 
     def grammar(
-        self,
-        builder: GrammarBuilder,
-        terminals: Sequence[Any],
-        rules: Sequence[Any],
-        ignored: Iterable[str],
+        self, terminals: Sequence[Any], rules: Sequence[Any], ignored: Iterable[str]
     ) -> Expression:
-        scope = builder.scope()
+        """The rules of Lark in the grammar that is being built."""
+        builder, scope = self.builder, self.builder.scope()
         ignored_names = set(ignored)
         # Where a rule asks for an ignored terminal, it is an ordinary one.
         skips = tuple(
@@ -227,31 +290,105 @@ class _Reader:
             for terminal in terminals
             if terminal.name in ignored_names
         )
+        skipped: Expression | None = None
+        if skips:
+            skipped = ("repeat", one_of(("term", number) for number in skips), 0, None)
         known = {
             str(terminal.name): builder.terminal(self.terminal(terminal, ignored=False), skips)
             for terminal in terminals
         }
+        known.update(self.nested(rules, known, skips, skipped))
         bodies: dict[str, list[Expression]] = {}
         for rule in rules:
-            items: list[Expression] = []
-            for symbol in rule.expansion:
-                name = str(symbol.name)
-                items.append(known[name] if symbol.is_term else ("rule", scope.name(name)))
+            items = [
+                known[str(symbol.name)]
+                if str(symbol.name) in known
+                else self.reference(scope, symbol)
+                for symbol in rule.expansion
+            ]
             bodies.setdefault(str(rule.origin.name), []).append(sequence(items))
-        for rule in rules:
-            for symbol in rule.expansion:
-                name = str(symbol.name)
-                if not symbol.is_term and name not in bodies:
-                    self.fail(f"the rule '{name}' is used but not defined", hint=name)
+        for name in _references(rules):
+            if name not in bodies and name not in known:
+                self.fail(f"the rule '{name}' is used but not defined", hint=name)
         for name, options in bodies.items():
             builder.define(scope.name(name), one_of(options))
+        for name in self.grammars:
+            if name not in self.asked:
+                builder.warn(f"the grammar never asks for {name!r} of grammars", None)
         start: Expression = ("rule", scope.name(self.start))
-        if not skips:
+        if skipped is None:
             return start
-        skipped = ("repeat", one_of(("term", number) for number in skips), 0, None)
         return builder.define(scope.name("the text"), ("seq", (skipped, start)))
 
+    @staticmethod
+    def reference(scope: Scope, symbol: Any) -> Expression:
+        """A rule's reference to a rule."""
+        return ("rule", scope.name(str(symbol.name)))
+
+    # -- what is nested ------------------------------------------------------------------------
+
+    def nested(
+        self,
+        rules: Sequence[Any],
+        known: Mapping[str, Expression],
+        skips: tuple[int, ...],
+        skipped: Expression | None,
+    ) -> dict[str, Expression]:
+        """The expressions of forms, and of declared names that the caller bound."""
+        bound = self.files.forms()
+        result: dict[str, Expression] = {}
+        for name in _references(rules, terminals=True):
+            short = name.rsplit("__", 1)[-1]
+            if name in known or name in result:
+                continue
+            if short in bound:
+                result[name] = self.form(bound[short].found[short], bound[short], skips, skipped)
+            elif short in self.grammars:
+                result[name] = self.bound(short, skipped)
+        return result
+
+    def form(
+        self, form: Form, forms: Forms, skips: tuple[int, ...], skipped: Expression | None
+    ) -> Expression:
+        """One form as an expression, with what is ignored behind it."""
+        builder = self.builder
+        line, column = form.place
+        if form.kind == "grammar":
+            if form.text not in self.grammars:
+                expected = ", ".join(map(repr, self.grammars)) or "none"
+                raise GrammarError(
+                    f"{form} is not bound: the names that grammars= gives are {expected}",
+                    line=line,
+                    column=column,
+                    file=forms.file,
+                )
+            return self.bound(form.text, skipped)
+        try:
+            if form.kind == "json":
+                from constrain.schema import JsonSchema
+
+                return builder.embedded(JsonSchema(form.text).program(), str(form), skips)
+            if form.kind == "token":
+                return builder.token(form.text, skips)
+            if form.negative:
+                return _followed(builder.tokens_but(form.ranges, str(form)), skipped)
+            return builder.ids(form.ranges, skips)
+        except (GrammarError, TokenizerError) as error:
+            raise _placed(error, f"{form}", form.place, forms.file) from error
+        except SchemaError as error:
+            raise SchemaError(
+                f"%json at line {line}, column {column}: {error.message}", pointer=error.pointer
+            ) from error
+
+    def bound(self, name: str, skipped: Expression | None) -> Expression:
+        """What the caller bound to a name."""
+        self.asked.add(name)
+        return _followed(self.builder.part(self.grammars[name]), skipped)
+
+    # -- terminals -----------------------------------------------------------------------------
+
     def terminal(self, definition: Any, *, ignored: bool) -> Terminal:
+        """The automaton of one of Lark's terminals."""
         pattern = definition.pattern
         name = str(definition.name)
         if pattern.type == "str" and not pattern.flags and not ignored:
@@ -265,18 +402,58 @@ class _Reader:
         try:
             least = pattern.min_width
         except Exception as error:
-            self.bad_terminal(name, pattern, str(error))
+            raise self.bad_terminal(name, pattern, str(error)) from error
         if least == 0:
-            self.bad_terminal(name, pattern, "it can match the empty text, which no terminal may")
+            raise self.bad_terminal(
+                name, pattern, "it can match the empty text, which no terminal may"
+            )
         try:
             return regex_terminal(name, expression, 0, ignored=ignored)
         except RegexError as error:
-            self.bad_terminal(name, pattern, error.message)
+            raise self.bad_terminal(name, pattern, error.message) from error
 
-    def bad_terminal(self, name: str, pattern: Any, why: str) -> NoReturn:
+    def bad_terminal(self, name: str, pattern: Any, why: str) -> GrammarError:
+        """The error for a terminal whose pattern is not one."""
         value = str(pattern.value)
-        place = self.locate(value)
-        if place[0] is None:
-            place = self.locate(name)
         shown = name if not name.startswith("__") else f"/{value}/"
-        raise GrammarError(f"malformed terminal {shown}: {why}", line=place[0], column=place[1])
+        return self.error(f"malformed terminal {shown}: {why}", value, name)
+
+
+def _followed(expression: Expression, skipped: Expression | None) -> Expression:
+    return expression if skipped is None else ("seq", (expression, skipped))
+
+
+def _placed(
+    error: GrammarError | TokenizerError, what: str, place: Place, file: str | None
+) -> ConstrainError:
+    """The same error with the place of the form that caused it."""
+    line, column = place
+    if isinstance(error, GrammarError):
+        return GrammarError(error.message, line=line, column=column, file=file)
+    return type(error)(f"{what} at line {line}, column {column}: {error}")
+
+
+def _find(text: str, what: str) -> int | None:
+    """Where a name, or another piece of text, first stands."""
+    pattern = rf"(?<![\w.]){re.escape(what)}(?!\w)" if what.isidentifier() else re.escape(what)
+    found = re.search(pattern, text)
+    return None if found is None else found.start()
+
+
+def _references(rules: Sequence[Any], *, terminals: bool = False) -> Iterator[str]:
+    """The names of rules (or of terminals as well) in Lark's rules."""
+    for rule in rules:
+        for symbol in rule.expansion:
+            if terminals or not symbol.is_term:
+                yield str(symbol.name)
+
+
+def _symbols(tree: Any, terminals: Mapping[int, str]) -> set[str]:
+    """The names of rules and terminals in one of Lark's trees, which may be None."""
+    found: set[str] = set()
+    for subtree in () if tree is None else tree.iter_subtrees():
+        for child in subtree.children:
+            name = terminals.get(id(child)) or getattr(child, "name", None)
+            if name is not None:
+                found.add(str(name))
+    return found

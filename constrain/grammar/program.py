@@ -54,8 +54,8 @@ __all__ = ["VERSION", "compile_grammar"]
 VERSION = 2
 
 
-def compile_grammar(grammar: Grammar) -> Program:
-    """The program of a grammar whose names are all defined.
+def compile_grammar(grammar: Grammar, notes: dict[str, object] | None = None) -> Program:
+    """The program of a grammar whose names are all defined; `notes` are for reports.
 
     Raises UnsatisfiableError if it derives no text, LimitExceededError if it needs too many states.
     """
@@ -64,7 +64,8 @@ def compile_grammar(grammar: Grammar) -> Program:
         raise UnsatisfiableError(f"the grammar's start rule {grammar.start!r} derives no text")
     none = array("i")
     args = _encode(flat)
-    return Program("grammar", none, args, none, none, (), (), 0, parts=tuple(flat.parts))
+    parts = tuple(flat.parts)
+    return Program("grammar", none, args, none, none, (), (), 0, parts=parts, notes=notes or {})
 
 
 def _encode(flat: FlatNets) -> array[int]:

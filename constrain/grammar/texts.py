@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from constrain.errors import LimitExceededError
 from constrain.grammar.automata import Range, merge_ranges
 from constrain.grammar.ir import ANYTHING, Terminal
-from constrain.grammar.tokens import MARK_BYTE
+from constrain.grammar.tokens import MARK_BYTE, shown_ids
 from constrain.grammar.utf8 import byte_rows
 from constrain.regex.charsets import ANY
 
@@ -61,7 +61,6 @@ def set_terminal(name: str, texts: Iterable[bytes]) -> Terminal:
 
 def ids_terminal(vocabulary: Vocabulary, ranges: Sequence[tuple[int, int]]) -> Terminal:
     """One token of some ranges of ids: its text, or its spelling where it writes none."""
-    name = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in ranges)
     texts: set[bytes] = set()
     silent: list[tuple[int, int]] = []
     for first, last in ranges:
@@ -73,7 +72,7 @@ def ids_terminal(vocabulary: Vocabulary, ranges: Sequence[tuple[int, int]]) -> T
                 silent[-1] = (silent[-1][0], token_id)
             else:
                 silent.append((token_id, token_id))
-    terminal = set_terminal(f"tokens {name}", sorted(texts))
+    terminal = set_terminal(f"tokens {shown_ids(ranges)}", sorted(texts))
     if not silent:
         return terminal
     rows = [list(row) for row in terminal.rows]

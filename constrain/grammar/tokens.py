@@ -6,6 +6,7 @@ spelling of its own in the byte trie: ``FF`` and its id as three bytes, big endi
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from constrain.errors import TokenizerError
@@ -13,10 +14,32 @@ from constrain.errors import TokenizerError
 if TYPE_CHECKING:
     from constrain.vocabulary import Vocabulary
 
-__all__ = ["MARK_BYTE", "check_id", "spelled", "token_bytes"]
+__all__ = ["MARK_BYTE", "check_id", "shown_ids", "special_ranges", "spelled", "token_bytes"]
 
 MARK_BYTE = 0xFF
 """The first byte of a token without text; it begins no UTF-8."""
+
+
+def shown_ids(ranges: Iterable[tuple[int, int]]) -> str:
+    """Ranges of ids as they are written."""
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in ranges)
+
+
+def special_ranges(
+    vocabulary: Vocabulary, excluded: Iterable[tuple[int, int]]
+) -> tuple[tuple[int, int], ...]:
+    """The ids of tokens that write no text and do not end the sequence, but for some."""
+    barred = {i for first, last in excluded for i in range(first, last + 1)}
+    barred.update(vocabulary.eos_token_ids)
+    found: list[tuple[int, int]] = []
+    for token_id, text in enumerate(vocabulary.tokens):
+        if text is not None or token_id in barred:
+            continue
+        if found and found[-1][1] == token_id - 1:
+            found[-1] = (found[-1][0], token_id)
+        else:
+            found.append((token_id, token_id))
+    return tuple(found)
 
 
 def spelled(token_id: int) -> bytes:

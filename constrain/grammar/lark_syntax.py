@@ -241,18 +241,28 @@ class _Reader:
         for name in loaded.ignore:
             form = bound.get(name.rsplit("__", 1)[-1])
             if form is not None or name in self.grammars:
-                raise self.error(f"%ignore {self.shown(name)}: only terminals can be ignored", name)
+                message = f"%ignore {self.shown(name)}: only terminals can be ignored"
+                if form is None:
+                    raise self.error(message, name)
+                place = form.found[name].place
+                raise GrammarError(message, line=place[0], column=place[1], file=form.file)
         self.warn_of_unused(loaded)
         # Lark cannot compile rules that are only declared; references to them are bound later.
         loaded.rule_defs = [one for one in loaded.rule_defs if one[2] is not None]
 
     def refuse_declared(self, name: str) -> NoReturn:
         """Raises UnsupportedError for a declared name that nothing is bound to."""
-        place, file = self.locate(name)
-        where = [] if file is None else [file]
-        where += [] if place is None else [f"line {place[0]}, column {place[1]}"]
+        short = name.rsplit("__", 1)[-1]
+        where = ""
+        for forms in (self.main, *self.files.files.values()):
+            found = _find_definition(forms.original, short)
+            if found is not None:
+                line, column = forms.place_at(found)
+                where = "" if forms.file is None else f"{forms.file}, "
+                where = f" ({where}line {line}, column {column})"
+                break
         raise UnsupportedError(
-            f"%declare {name.rsplit('__', 1)[-1]} ({', '.join(where)}) is not supported: the name "
+            f"%declare {short}{where} is not supported: the name "
             "stands for no text (bind it by grammars=)",
             feature="%declare",
         )
@@ -273,10 +283,10 @@ class _Reader:
                     todo.append(name)
         terminals = {name for name, _ in loaded.term_defs}
         for name in uses:
-            found = _find(self.main.original, name)
+            found = _find_definition(self.main.original, name)
             if name not in used and found is not None:
                 kind = "terminal" if name in terminals else "rule"
-                self.builder.warn(f"the {kind} {name!r} is never used", self.main.place_at(found))
+                self.builder.warn(f"the {kind} '{name}' is never used", self.main.place_at(found))
 
     def grammar(
         self, terminals: Sequence[Any], rules: Sequence[Any], ignored: Iterable[str]
@@ -371,7 +381,8 @@ class _Reader:
             if form.kind == "token":
                 return builder.token(form.text, skips)
             if form.negative:
-                return _followed(builder.tokens_but(form.ranges, str(form)), skipped)
+                what = f"{form} (line {line}, column {column})"
+                return _followed(builder.tokens_but(form.ranges, what), skipped)
             return builder.ids(form.ranges, skips)
         except (GrammarError, TokenizerError) as error:
             raise _placed(error, f"{form}", form.place, forms.file) from error
@@ -438,6 +449,18 @@ def _find(text: str, what: str) -> int | None:
     pattern = rf"(?<![\w.]){re.escape(what)}(?!\w)" if what.isidentifier() else re.escape(what)
     found = re.search(pattern, text)
     return None if found is None else found.start()
+
+
+def _find_definition(text: str, name: str) -> int | None:
+    """Where a name is defined, declared or imported."""
+    name = re.escape(name)
+    found = re.search(
+        rf"^[ \t]*(?:%(?:override|extend)[ \t]+)?[!?]*({name})[ \t]*[.{{:]"
+        rf"|^[ \t]*%(?:import|declare)\b[^\n]*\b({name})\b",
+        text,
+        re.MULTILINE,
+    )
+    return None if found is None else found.start(found.lastindex or 0)
 
 
 def _references(rules: Sequence[Any], *, terminals: bool = False) -> Iterator[str]:

@@ -28,13 +28,12 @@ def shown_ids(ranges: Iterable[tuple[int, int]]) -> str:
 def special_ranges(
     vocabulary: Vocabulary, excluded: Iterable[tuple[int, int]]
 ) -> tuple[tuple[int, int], ...]:
-    """The ids of tokens that write no text and do not end the sequence, but for some."""
-    barred = {i for first, last in excluded for i in range(first, last + 1)}
-    barred.update(vocabulary.eos_token_ids)
+    """The ids of special tokens that do not end the sequence, but for some."""
+    ids = set(vocabulary.special_tokens.values()).difference(vocabulary.eos_token_ids)
+    for first, last in excluded:
+        ids.difference_update(range(first, last + 1))
     found: list[tuple[int, int]] = []
-    for token_id, text in enumerate(vocabulary.tokens):
-        if text is not None or token_id in barred:
-            continue
+    for token_id in sorted(ids):
         if found and found[-1][1] == token_id - 1:
             found[-1] = (found[-1][0], token_id)
         else:
@@ -58,9 +57,15 @@ def check_id(vocabulary: Vocabulary, token_id: int) -> None:
 def token_bytes(vocabulary: Vocabulary, reference: int | str) -> bytes:
     """The bytes that stand for a token.  Raises TokenizerError where there is none."""
     if isinstance(reference, str):
+        special = vocabulary.special_tokens.get(reference)
+        if special is not None:
+            return spelled(special)
         text = reference.encode()
         if text in vocabulary.tokens:
             return text
-        raise TokenizerError(f"the vocabulary has no token {reference!r}")
+        known = ", ".join(map(repr, list(vocabulary.special_tokens)[:20])) or "none"
+        raise TokenizerError(
+            f"the vocabulary has no token {reference!r}; its special tokens are {known}"
+        )
     check_id(vocabulary, reference)
     return vocabulary.tokens[reference] or spelled(reference)

@@ -25,6 +25,7 @@ from constrain.compile import CompiledConstraint, compile
 from constrain.errors import (
     ConstrainError,
     GrammarError,
+    GrammarWarning,
     LimitExceededError,
     RegexError,
     SchemaError,
@@ -58,6 +59,7 @@ __all__ = [
     "ConstrainError",
     "Gbnf",
     "GrammarError",
+    "GrammarWarning",
     "JsonSchema",
     "Lark",
     "LimitExceededError",

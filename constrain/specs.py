@@ -212,28 +212,38 @@ class Lark(GrammarSpec):
 class Gbnf(GrammarSpec):
     """Texts of a grammar in GBNF, the format of llama.cpp.
 
+    References to tokens (``<[12]>``, ``<think>``, ``!<think>``) are looked up in the vocabulary, see
+    `constrain.grammar.gbnf`.
+
     Args:
         text: the grammar.
         root: the rule to begin with.
+        dialect: "gbnf", or "xgrammar" for XGrammar's EBNF (`constrain.grammar.xgrammar_ebnf`).
 
-    Raises (by `program`): GrammarError with line and column; UnsupportedError for references to
-    tokens; UnsatisfiableError if the grammar derives nothing; LimitExceededError if it is too
-    large.
+    Raises (by `program`): GrammarError with line and column; TokenizerError for tokens that the
+    vocabulary lacks; UnsupportedError for what is refused by name; UnsatisfiableError if the grammar
+    derives nothing; LimitExceededError if it is too large.  A rule that nothing uses is a
+    `GrammarWarning`.
     """
 
     text: str
     root: str
+    dialect: str
 
-    def __init__(self, text: str, *, root: str = "root") -> None:
+    def __init__(self, text: str, *, root: str = "root", dialect: str = "gbnf") -> None:
         _check_grammar(text, root, "root")
+        if dialect not in ("gbnf", "xgrammar"):
+            raise ConstrainError(f"dialect must be 'gbnf' or 'xgrammar', found {dialect!r}")
         object.__setattr__(self, "text", text)
         object.__setattr__(self, "root", root)
+        object.__setattr__(self, "dialect", dialect)
 
     def expression(self, builder: GrammarBuilder) -> Expression:
         """The texts as a part of a grammar that is being built."""
-        from constrain.grammar import read_gbnf
+        from constrain.grammar import read_gbnf, read_xgrammar
 
-        return read_gbnf(builder, self.text, self.root)
+        read = read_gbnf if self.dialect == "gbnf" else read_xgrammar
+        return read(builder, self.text, self.root)
 
     def unsatisfiable_error(self) -> UnsatisfiableError:
         """The error for a grammar that is known to derive nothing."""

@@ -1,51 +1,76 @@
 """GBNF, the grammar format of llama.cpp.
 
 Read are rules ``name ::= alternatives``, literals, classes of characters (ranges, negation), ``.``,
-groups, ``* + ?`` and ``{n} {n,} {n,m}``, comments, and the escapes ``\\n \\r \\t \\\\ \\" \\[ \\]
-\\xHH \\uHHHH \\UHHHHHHHH``.  A rule ends where its line ends, unless that is inside of a group,
-behind ``::=`` or ``|``, or the next line begins with ``|``.  Names may also have underscores.
-``<[id]>`` and ``<token>`` (references to tokens) are refused by name; so is everything that other
-dialects add.  White space is never inserted: a grammar means exactly its characters.
+groups, ``* + ?`` and ``{n} {n,} {n,m}``, comments, references to tokens, and the escapes ``\\n \\r
+\\t \\\\ \\" \\[ \\] \\xHH \\uHHHH \\UHHHHHHHH``.  A rule ends where its line ends, unless that is inside
+of a group, behind ``::=`` or ``|``, or the next line begins with ``|``.  Names may also have
+underscores.  What other dialects add is refused; for XGrammar's there is
+`constrain.grammar.xgrammar_ebnf`.  White space is never inserted: a grammar means exactly its
+characters.
+
+``<[12]>`` and ``<name>`` are one token, or its text if it writes one.  Negated (``!<name>``) they
+are any other token: any character or any other special token.  Where the token writes text, its
+negation has a meaning only as a whole repetition, ``!<name>*``, ``!<name>+`` or ``!<name>{0,n}``: a
+text in which the token's text does not occur.
 """
 
 from __future__ import annotations
 
 import re
-from typing import NoReturn
+from collections.abc import Mapping
+from typing import Any, NoReturn
 
-from constrain.errors import GrammarError, LimitExceededError, UnsupportedError
+from constrain.errors import (
+    GrammarError,
+    LimitExceededError,
+    TokenizerError,
+    UnsupportedError,
+)
 from constrain.grammar.builder import GrammarBuilder
 from constrain.grammar.ir import EMPTY, Expression
+from constrain.grammar.texts import free_terminal
+from constrain.grammar.tokens import MARK_BYTE
 from constrain.regex.charsets import ANY, CharSet, complement, from_pairs
 
-__all__ = ["read_gbnf"]
+__all__ = ["Parser", "read_gbnf"]
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
-_TOKEN = re.compile(r"!?<(?:\[\d+\]|[^\s<>]+)>")
+_TOKEN = re.compile(r"(!?)<(?:\[(\d+)\]|[^>\n]+)>")
 _REPEAT = re.compile(r"\{\s*(\d+)\s*(?:(,)\s*(\d*)\s*)?\}")
 _HEX = {"x": 2, "u": 4, "U": 8}
 _ESCAPES = {"t": "\t", "r": "\r", "n": "\n", "\\": "\\", '"': '"', "[": "[", "]": "]"}
 _MAX_NESTING = 200
 _MAX_REPEAT = 100_000
+_BUT = "but"
+"""The kind of what is no expression yet: anything but a token that writes text, see `repeated`."""
 
 
 def read_gbnf(builder: GrammarBuilder, text: str, root: str = "root") -> Expression:
     """Adds the rules of a GBNF text; gives the expression of its root.
 
-    Raises GrammarError with line and column and what was expected, UnsupportedError (token
-    references) and LimitExceededError (groups nested more than 200 deep, huge repetitions).
+    Raises GrammarError with line and column and what was expected, TokenizerError for tokens that
+    the vocabulary lacks, UnsupportedError (some negated tokens) and LimitExceededError (groups
+    nested more than 200 deep, huge repetitions).
     """
-    return _Parser(builder, text).grammar(root)
+    return Parser(builder, text).grammar(root)
 
 
-class _Parser:
+class Parser:
+    """A reader of one text; other dialects override what differs."""
+
+    name = _NAME
+    escapes = _ESCAPES
+    class_escapes = _ESCAPES
+
     def __init__(self, builder: GrammarBuilder, text: str) -> None:
         self.builder = builder
         self.scope = builder.scope()
         self.text = text
         self.at = 0
         self.rules: dict[str, Expression] = {}
-        self.uses: dict[str, int] = {}
+        self.places: dict[str, int] = {}
+        self.uses: dict[str, dict[str, int]] = {}
+        self.current = ""
         self.depth = 0
 
     # -- places --------------------------------------------------------------------------------
@@ -93,16 +118,38 @@ class _Parser:
             if not self.rules:
                 raise GrammarError("the grammar has no rules", line=1, column=1)
             raise GrammarError(f"the root rule {root!r} is not defined", line=1, column=1)
-        for name, at in self.uses.items():
-            if name not in self.rules:
-                self.fail(f"the rule {name!r} is used but not defined", at)
+        for uses in self.uses.values():
+            for name, at in uses.items():
+                if name not in self.rules:
+                    self.fail(f"the rule {name!r} is used but not defined", at)
+        self.warn_of_unused(root)
         for name, body in self.rules.items():
             self.builder.define(self.scope.name(name), body)
         return ("rule", self.scope.name(root))
 
+    def warn_of_unused(self, root: str) -> None:
+        """Adds a finding for each rule that the root does not need."""
+        used = {root}
+        todo = [root]
+        while todo:
+            for name in self.uses[todo.pop()]:
+                if name not in used:
+                    used.add(name)
+                    todo.append(name)
+        for name, at in self.places.items():
+            if name not in used:
+                self.builder.warn(f"the rule {name!r} is never used", self.place(at))
+
     def rule(self) -> None:
+        self.head()
+        self.rules[self.current] = self.settled(self.alternatives(False))
+        if self.at < len(self.text) and self.peek() not in "\r\n":
+            self.expected("'|', the end of the rule, or something to match")
+
+    def head(self) -> None:
+        """The name of a rule and ``::=``."""
         begin = self.at
-        match = _NAME.match(self.text, self.at)
+        match = self.name.match(self.text, self.at)
         if match is None:
             self.expected("the name of a rule")
         name = match.group()
@@ -114,9 +161,9 @@ class _Parser:
         if name in self.rules:
             self.fail(f"the rule {name!r} is defined twice", begin)
         self.space(True)
-        self.rules[name] = self.alternatives(False)
-        if self.at < len(self.text) and self.peek() not in "\r\n":
-            self.expected("'|', the end of the rule, or something to match")
+        self.current = name
+        self.places[name] = begin
+        self.uses[name] = {}
 
     def alternatives(self, nested: bool) -> Expression:
         found = [self.sequence(nested)]
@@ -132,41 +179,96 @@ class _Parser:
             self.at += 1
             self.space(True)
             found.append(self.sequence(nested))
-        return found[0] if len(found) == 1 else ("alt", tuple(found))
+        if len(found) == 1:
+            return found[0]
+        return ("alt", tuple(self.settled(item) for item in found))
 
     def sequence(self, nested: bool) -> Expression:
         items: list[Expression] = []
         while True:
-            c = self.peek()
-            item: Expression
-            if c == '"':
-                item = self.literal()
-            elif c == "[":
-                item = self.builder.chars(*self.char_class())
-            elif c == ".":
-                self.at += 1
-                item = self.builder.chars(ANY, "any character")
-            elif c == "(":
-                item = self.group()
-            elif c in "<!" and c:
-                self.token()
-            elif c and _NAME.match(c):
-                item = self.reference()
-            else:
+            item = self.element()
+            if item is None:
                 break
             items.append(self.repeated(item, nested))
             self.space(nested)
-        return items[0] if len(items) == 1 else ("seq", tuple(items))
+        if len(items) == 1:
+            return items[0]
+        return ("seq", tuple(self.settled(item) for item in items))
 
-    def token(self) -> NoReturn:
-        match = _TOKEN.match(self.text, self.at)
+    def element(self) -> Expression | None:
+        """One element without its repetition, None if something else follows."""
+        c = self.peek()
+        if c == '"':
+            return self.literal()
+        if c == "[":
+            return self.builder.chars(*self.char_class())
+        if c == ".":
+            self.at += 1
+            return self.builder.chars(ANY, "any character")
+        if c == "(":
+            return self.group()
+        if c in ("<", "!"):
+            return self.token()
+        if self.name.match(c):
+            return self.reference()
+        return None
+
+    # -- tokens --------------------------------------------------------------------------------
+
+    def token(self) -> Expression:
+        begin = self.at
+        match = _TOKEN.match(self.text, begin)
         if match is None:
             self.fail(f"unexpected character {self.peek()!r}: expected something to match")
-        line, column = self.place(self.at)
-        raise UnsupportedError(
-            f"the token reference {match.group()} (line {line}, column {column}) is not supported",
-            feature="token reference",
-        )
+        shown = match.group()
+        self.at = match.end()
+        reference = int(match[2]) if match[2] is not None else shown.lstrip("!")
+        return self.placed(shown, begin, lambda: self.token_of(reference, shown, begin))
+
+    def token_of(self, reference: int | str, shown: str, begin: int) -> Expression:
+        """A reference to a token, or its negation."""
+        if shown[0] != "!":
+            return self.builder.token(reference)
+        data = self.builder.token_text(reference)
+        if data[0] != MARK_BYTE:
+            return (_BUT, data, shown, begin)
+        token_id = int.from_bytes(data[1:], "big")
+        return self.builder.tokens_but(((token_id, token_id),), shown)
+
+    def placed(self, shown: str, begin: int, make: Any) -> Expression:
+        """What `make` makes; its errors get the place where the reference stands."""
+        line, column = self.place(begin)
+        try:
+            made: Expression = make()
+        except TokenizerError as error:
+            raise TokenizerError(f"{shown} (line {line}, column {column}): {error}") from error
+        except GrammarError as error:
+            raise GrammarError(error.message, line=line, column=column) from error
+        return made
+
+    def settled(self, item: Expression) -> Expression:
+        """An expression.  Raises UnsupportedError for a negated token that nothing repeats."""
+        if item[0] == _BUT:
+            line, column = self.place(item[3])
+            raise UnsupportedError(
+                f"{item[2]} (line {line}, column {column}) negates a token that writes text, which "
+                f"is supported only as a whole repetition such as {item[2]}*",
+                feature="negated token reference",
+            )
+        return item
+
+    def repeated_but(self, item: Expression, least: int, most: int | None) -> Expression:
+        """A text in which a token's text does not occur."""
+        _, data, shown, _ = item
+        if least > 1 or (least and most is not None):
+            self.settled(item)
+        try:
+            data.decode()
+        except UnicodeDecodeError:
+            self.fail(f"{shown}: the token writes a piece of a character", item[3])
+        terminal = free_terminal(shown, (), (data,), most)
+        found = self.builder.terminal(terminal)
+        return found if least else ("repeat", found, 0, 1)
 
     def group(self) -> Expression:
         begin = self.at
@@ -189,44 +291,54 @@ class _Parser:
         return item
 
     def reference(self) -> Expression:
-        match = _NAME.match(self.text, self.at)
+        match = self.name.match(self.text, self.at)
         if match is None:
             self.expected("the name of a rule")
         name = match.group()
-        self.uses.setdefault(name, self.at)
+        self.uses[self.current].setdefault(name, self.at)
         self.at = match.end()
         return ("rule", self.scope.name(name))
 
     def repeated(self, item: Expression, nested: bool) -> Expression:
+        """The element with the repetitions behind it."""
         while True:
             self.space(nested)
-            c = self.peek()
-            if c == "{":
-                begin = self.at
-                match = _REPEAT.match(self.text, self.at)
-                if match is None:
-                    self.at += 1
-                    self.space(False)
-                    while self.peek().isdigit():
-                        self.at += 1
-                    self.expected("a repetition such as '{2}', '{2,}' or '{2,5}'")
-                least = int(match[1])
-                most = least if match[2] is None else int(match[3]) if match[3] else None
-                if most is not None and most < least:
-                    self.fail(f"repetition: the maximum {most} is smaller than {least}", begin)
-                if max(least, most or 0) > _MAX_REPEAT:
-                    line, column = self.place(begin)
-                    raise LimitExceededError(
-                        f"a repetition of more than {_MAX_REPEAT} (line {line}, column {column})",
-                        limit="repeat",
-                    )
-                self.at = match.end()
-                item = ("repeat", item, least, most)
-            elif c in "*+?" and c:
-                self.at += 1
-                item = ("repeat", item, int(c == "+"), 1 if c == "?" else None)
-            else:
+            bounds = self.bounds()
+            if bounds is None:
                 return item
+            if item[0] == _BUT:
+                item = self.repeated_but(item, *bounds)
+            else:
+                item = ("repeat", item, *bounds)
+
+    def bounds(self) -> tuple[int, int | None] | None:
+        """A repetition, None if there is none."""
+        c = self.peek()
+        if c and c in "*+?":
+            self.at += 1
+            return int(c == "+"), 1 if c == "?" else None
+        if c != "{":
+            return None
+        begin = self.at
+        match = _REPEAT.match(self.text, self.at)
+        if match is None:
+            self.at += 1
+            self.space(False)
+            while self.peek().isdigit():
+                self.at += 1
+            self.expected("a repetition such as '{2}', '{2,}' or '{2,5}'")
+        least = int(match[1])
+        most = least if match[2] is None else int(match[3]) if match[3] else None
+        if most is not None and most < least:
+            self.fail(f"repetition: the maximum {most} is smaller than {least}", begin)
+        if max(least, most or 0) > _MAX_REPEAT:
+            line, column = self.place(begin)
+            raise LimitExceededError(
+                f"a repetition of more than {_MAX_REPEAT} (line {line}, column {column})",
+                limit="repeat",
+            )
+        self.at = match.end()
+        return least, most
 
     # -- terminals -----------------------------------------------------------------------------
 
@@ -245,32 +357,38 @@ class _Parser:
         except UnicodeEncodeError:
             self.fail("a literal has a lone surrogate, which no text can have", begin)
 
-    def character(self, begin: int) -> int:
+    def character(self, begin: int, escapes: Mapping[str, str] | None = None) -> int:
         """One character of a literal or class, perhaps escaped."""
         c = self.text[self.at]
         self.at += 1
         if c != "\\":
             return ord(c)
         kind = self.peek()
-        if kind in _HEX and kind:
-            digits = self.text[self.at + 1 : self.at + 1 + _HEX[kind]]
-            if len(digits) < _HEX[kind] or not re.fullmatch(r"[0-9A-Fa-f]+", digits):
-                self.at += 1
-                self.fail(f"expected {_HEX[kind]} hexadecimal digits behind '\\{kind}'")
-            value = int(digits, 16)
-            if value > 0x10FFFF:
-                self.fail(f"there is no code point {value:#x}", self.at - 1)
-            self.at += 1 + _HEX[kind]
-            return value
-        if kind in _ESCAPES and kind:
-            self.at += 1
-            return ord(_ESCAPES[kind])
         if not kind:
             self.fail("the text that begins here is not closed", begin)
-        self.fail(
-            f"unknown escape '\\{kind}': expected one of \\n \\r \\t \\\\ \\\" \\[ \\] \\x \\u \\U",
-            self.at - 1,
-        )
+        escapes = self.escapes if escapes is None else escapes
+        digits = self.hex_digits(kind)
+        if digits:
+            self.at += 1 + len(digits)
+            value = int(digits, 16)
+            if value > 0x10FFFF:
+                self.fail(f"there is no code point {value:#x}", self.at - 2 - len(digits))
+            return value
+        if kind in escapes:
+            self.at += 1
+            return ord(escapes[kind])
+        known = " ".join(f"\\{one}" for one in (*escapes, *_HEX))
+        self.fail(f"unknown escape '\\{kind}': expected one of {known}", self.at - 1)
+
+    def hex_digits(self, kind: str) -> str:
+        """The digits of a hexadecimal escape, "" if it is none."""
+        if kind not in _HEX:
+            return ""
+        digits = self.text[self.at + 1 : self.at + 1 + _HEX[kind]]
+        if len(digits) < _HEX[kind] or not re.fullmatch(r"[0-9A-Fa-f]+", digits):
+            self.at += 1
+            self.fail(f"expected {_HEX[kind]} hexadecimal digits behind '\\{kind}'")
+        return digits
 
     def char_class(self) -> tuple[CharSet, str]:
         begin = self.at
@@ -283,10 +401,10 @@ class _Parser:
             if self.at >= len(self.text):
                 self.fail("the class that begins here is not closed: expected ']'", begin)
             place = self.at
-            first = last = self.character(begin)
+            first = last = self.character(begin, self.class_escapes)
             if self.peek() == "-" and self.text[self.at + 1 : self.at + 2] not in ("]", ""):
                 self.at += 1
-                last = self.character(begin)
+                last = self.character(begin, self.class_escapes)
                 if last < first:
                     self.fail("a range whose end is before its start", place)
             pairs.append((first, last))

@@ -108,9 +108,9 @@ class Forms:
             length += len(name) + 2
             at = position = end
         parts.append(text[at:])
-        self.text = "".join(parts)
-        if self.found:
-            self.text += f"\n%declare {' '.join(self.found)}\n"
+        declared = "".join(f"%declare {name}\n" for name in self.found)
+        self.text = declared + "".join(parts)
+        self._there = [len(declared) + offset for offset in self._there]
         self._result_lines = line_starts(self.text)
 
     # -- places --------------------------------------------------------------------------------
@@ -125,7 +125,7 @@ class Forms:
         if not self.found or not 0 < line <= len(self._result_lines):
             return line, column
         offset = self._result_lines[line - 1] + column - 1
-        piece = bisect_right(self._there, offset) - 1
+        piece = max(bisect_right(self._there, offset) - 1, 0)
         here = self._here[piece]
         if piece % 2 == 0:
             here += offset - self._there[piece]

@@ -22,6 +22,8 @@ class Files:
     Attributes:
         main: the text itself.
         files: the imported files by their paths, as far as they were read.
+        last: the text that Lark got last.  It parses a text as soon as it gets it, so a syntax
+            error is in this one.
     """
 
     def __init__(self, text: str, import_paths: Sequence[str], source: str | None) -> None:
@@ -31,6 +33,7 @@ class Files:
         self._numbers = count()
         self.main = Forms(text, self._numbers, source)
         self.files: dict[str, Forms] = {}
+        self.last = self.main
 
     def load(self, base: object, name: str) -> tuple[str, str]:
         """What Lark's loader asks for: the path and the text of a file.  Raises OSError."""
@@ -41,12 +44,9 @@ class Files:
                 found = self.files.get(path)
                 if found is None:
                     found = self.files[path] = Forms(_read(path), self._numbers, path)
+                self.last = found
                 return path, found.text
         raise FileNotFoundError(name)
-
-    def of(self, name: str) -> Forms:
-        """The text that Lark calls by this name: a path, or ``<string>`` for the main one."""
-        return self.files.get(name, self.main)
 
     def forms(self) -> dict[str, Forms]:
         """The text in which each form stands, by the names of their terminals."""

@@ -37,8 +37,11 @@ __all__ = ["read_lark"]
 
 _PLACE = re.compile(r"(?:,? at| in)? ?line (\d+),? col(?:umn)? (\d+)")
 _FILE = re.compile(r"\s*in ([^\n]*?):?\s*$")
-_NAMED = re.compile(
-    r"(?:Rule|Terminal|Template|rule|terminal|terminals|symbol|Symbol)[^'\"]*?'?\b([A-Za-z_]\w*)'?"
+# Where names are in Lark's messages, best first.
+_NAMED = (
+    re.compile(r"'([A-Za-z_]\w*)'"),
+    re.compile(r": ([A-Za-z_]\w*)$"),
+    re.compile(r"(?:rule|terminal|template|symbol)s? ([A-Za-z_]\w*)", re.IGNORECASE),
 )
 # Brackets outside of strings, regular expressions and comments.
 _BRACKETS = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|#[^\n]*|/(?:\\.|[^/\\\n])+/|[()\[\]]')
@@ -165,23 +168,24 @@ class _Reader:
         """A GrammarError of one of Lark's messages, placed as well as possible."""
         lines = message.strip().splitlines()
         short = lines[0].strip().rstrip(":") if lines else "malformed grammar"
+        hints = [] if hint is None else [hint]
+        hints += [name for pattern in _NAMED for name in pattern.findall(short)]
         short = self.shown(short)
         found = _PLACE.search(short)
         if found:
-            rest = short[found.end() :]
-            file = _FILE.search(rest)
-            forms = self.files.of(file[1]) if file else self.main
+            forms = self.files.last
             line, column = forms.place(int(found[1]), int(found[2]))
-            rest = rest[: file.start()] if file else rest
-            short = (short[: found.start()] + rest).strip().rstrip(":").strip()
-            raise GrammarError(short, line=line, column=column, file=forms.file)
-        hints = [] if hint is None else [hint]
-        raise self.error(short, *hints, *_NAMED.findall(short))
+            short = (short[: found.start()] + _FILE.sub("", short[found.end() :])).strip()
+            raise GrammarError(short.rstrip(":").strip(), line=line, column=column, file=forms.file)
+        raise self.error(short, *hints)
 
     def shown(self, text: str) -> str:
-        """A text of Lark with the forms as the user wrote them."""
+        """A text of Lark with forms and names as the user wrote them."""
         for name, forms in self.files.forms().items():
             text = text.replace(name, str(forms.found[name]))
+        if self.files.files:
+            # Lark calls what is imported by the file's name and its own.
+            text = re.sub(r"\b[A-Za-z]\w*?__(?:\w+?__)*(\w+)", r"\1", text)
         return text
 
     def unexpected(self, error: Any) -> NoReturn:
@@ -193,12 +197,13 @@ class _Reader:
         message = f"unexpected {str(token)!r}" if token is not None else "unexpected input"
         if expected:
             message += f": expected one of {', '.join(expected)}"
+        forms = self.files.last
         if line is None or line < 1:
             # The end of the text.
-            place = self.main.place_at(len(self.main.original))
+            place = forms.place_at(len(forms.original))
         else:
-            place = self.main.place(line, column)
-        raise GrammarError(self.shown(message), line=place[0], column=place[1], file=self.main.file)
+            place = forms.place(line, column)
+        raise GrammarError(self.shown(message), line=place[0], column=place[1], file=forms.file)
 
     def check_forms_in_terminals(self) -> None:
         """Raises GrammarError for a form inside the definition of a terminal."""

@@ -7,7 +7,9 @@ import pytest
 import constrain
 from constrain.errors import (
     GrammarError,
+    GrammarWarning,
     LimitExceededError,
+    TokenizerError,
     UnsatisfiableError,
     UnsupportedError,
 )
@@ -71,12 +73,77 @@ def test_errors_name_the_place(grammar: str, line: int, column: int, words: str)
     assert (caught.value.line, caught.value.column) == (line, column)
 
 
-@pytest.mark.parametrize("reference", ["<[12]>", "<think>", "!<[7]>"])
-def test_token_references_are_refused_by_name(reference: str) -> None:
-    with pytest.raises(UnsupportedError) as caught:
-        Gbnf(f'root ::= "a" {reference}').program()
-    assert caught.value.feature == "token reference"
-    assert reference in str(caught.value)
+def _special(token_id: int) -> bytes:
+    return b"\xff" + token_id.to_bytes(3, "big")
+
+
+_VOCABULARY = constrain.Vocabulary(
+    [b"a", b"<t>", b"\xc3", None, None, None],
+    [5],
+    special_tokens={"<think>": 3, "</think>": 4, "<end>": 5},
+)
+
+
+@pytest.mark.parametrize(
+    ("grammar", "valid", "invalid"),
+    [
+        ("root ::= <[3]> [a-z] <[1]>", [_special(3) + b"x<t>"], [_special(4) + b"x<t>", b"x<t>"]),
+        (
+            "root ::= <think> thinking </think> .*\nthinking ::= !</think>*",
+            [
+                _special(3) + "é<t>".encode() + _special(3) + _special(4) + b"x",
+                _special(3) + _special(4),
+            ],
+            [_special(3) + b"x", _special(3) + _special(4) + _special(4), _special(5)],
+        ),
+        ("root ::= !<think>{2} <t>", [b"ab<t>", b"a" + _special(4) + b"<t>"], [b"a<t>", b"<t>"]),
+        # A token that writes text: its text does not occur.
+        ("root ::= !<t>* <t>", [b"<t>", b"ab<<t>"], [b"<t><t>", b"a"]),
+        ("root ::= (!<[1]>+ | [0-9]) <t>", [b"ab<t>"], [b"<t>", b"<t><t>"]),
+        ("root ::= !<t>{0,2}", [b"", b"ab"], [b"abc", b"<t>"]),
+    ],
+)
+def test_token_references(grammar: str, valid: list[bytes], invalid: list[bytes]) -> None:
+    machine = SlowMachine(Gbnf(grammar).program_for(_VOCABULARY))
+    for text in valid:
+        assert machine.accepts(text), text
+    for text in invalid:
+        assert not machine.accepts(text), text
+
+
+@pytest.mark.parametrize(
+    ("grammar", "error", "words"),
+    [
+        ("root ::= <nothing>", TokenizerError, "<nothing> (line 1, column 10)"),
+        ("root ::= <[77]>", TokenizerError, "its ids are 0 to 5"),
+        ("root ::= !<t>", UnsupportedError, "!<t> (line 1, column 10)"),
+        ("root ::= !<t>{2}", UnsupportedError, "a whole repetition such as !<t>*"),
+        ("root ::= (!<t> | [0-9])*", UnsupportedError, "!<t>"),
+        ("root ::= !<[2]>*", GrammarError, "piece of a character"),
+        ("root ::= <a", GrammarError, "unexpected character '<'"),
+    ],
+)
+def test_token_references_that_mean_nothing(
+    grammar: str, error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error) as caught:
+        Gbnf(grammar).program_for(_VOCABULARY)
+    assert words in str(caught.value)
+
+
+def test_token_references_need_a_vocabulary() -> None:
+    with pytest.raises(GrammarError, match="vocabulary") as caught:
+        Gbnf('root ::= "a"\n  | <think>').program()
+    assert (caught.value.line, caught.value.column) == (2, 5)
+
+
+def test_unused_rules_are_warned_of() -> None:
+    with pytest.warns(GrammarWarning, match=r"'b' is never used \(line 2, column 1\)"):
+        program = Gbnf('root ::= "a"\nb ::= c\nc ::= "c"').program()
+    assert program.notes["warnings"] == (
+        "the rule 'b' is never used (line 2, column 1)",
+        "the rule 'c' is never used (line 3, column 1)",
+    )
 
 
 def test_a_grammar_without_texts_is_unsatisfiable() -> None:

@@ -15,8 +15,8 @@ At every position where texts can differ, the distribution is therefore that of 
 the tokens before it.  Mode "single" takes tokens only where the mask has exactly one, which leaves
 also the distribution over spellings as it is.
 
-**Budget.**  A token is taken only if the mask of the remaining budget has it, so a stretch whose
-usual spelling is too long is left to the model, whose masks have a shorter one.
+**Budget.**  A token is taken only if the mask of the remaining budget has it, so where the usual
+spelling of a stretch is too long, the model's masks lead it to a shorter one.
 
 Cost: a look at the machine for states without a forced text; otherwise some microseconds a token,
 and one look at all tokens where a token might reach beyond the stretch.
@@ -33,7 +33,7 @@ from constrain import _native
 from constrain.errors import ConstrainError, UnsatisfiableError
 from constrain.masks import allocate_bitmask
 
-__all__ = ["MODES", "check_mode", "forced_run"]
+__all__ = ["MODES", "check_mode", "forced_run", "spelled_run"]
 
 MODES = ("text", "single", "off")
 
@@ -64,29 +64,34 @@ def forced_run(matcher: Any, *, remaining: int | None = None, mode: str = "text"
     if mode == "off" or remaining == 0 or matcher.is_finished:
         return []
     if mode == "text":
-        text = matcher.forced_bytes(_LONGEST_TEXT)
-        spelled = matcher.compiled.vocabulary.encode(_whole_characters(text)) if text else None
-        if spelled:
-            return _spelled_run(matcher.fork(), text, spelled, remaining)
+        run = spelled_run(matcher, remaining=remaining)
+        if run:
+            return run
     return _single_run(matcher, remaining)
 
 
-def _spelled_run(ahead: Any, text: bytes, spelled: list[int], remaining: int | None) -> list[int]:
-    """The tokens of `spelled` that lie before the first border with a choice of text."""
-    vocabulary = ahead.compiled.vocabulary
-    row = allocate_bitmask(1, vocabulary.size)
+def spelled_run(matcher: Any, *, remaining: int | None = None) -> list[int]:
+    """The part of `forced_run` that has a text without alternative; [] where there is none."""
+    text = matcher.forced_bytes(_LONGEST_TEXT)
+    vocabulary = matcher.compiled.vocabulary
+    spelled = vocabulary.encode(_whole_characters(text)) if text else None
+    if not spelled:
+        return []
+    if remaining is None:
+        spelled = spelled[: matcher.validate(spelled)]
+    else:
+        spelled = spelled[: matcher.validate(spelled[:remaining], remaining=remaining)]
     run: list[int] = []
-    for token_id in spelled[:remaining]:
+    for token_id in spelled:
         # Zero: all of the text is a proper prefix of some token.
-        may_reach_beyond = _native.safe_cut(vocabulary.native, text) == 0
-        if may_reach_beyond or remaining is not None:
-            budget = None if remaining is None else remaining - len(run)
-            if not _fill(ahead, row, budget) or not row[0, token_id // 32] >> token_id % 32 & 1:
+        if _native.safe_cut(vocabulary.native, text) == 0:
+            ahead = matcher.fork()
+            for before in run:
+                ahead.advance(before)
+            row = allocate_bitmask(1, vocabulary.size)
+            # Without the budget: what only the limit closes is an alternative all the same.
+            if not _fill(ahead, row, None) or _longest(row, vocabulary) > len(text):
                 break
-            if may_reach_beyond and _longest(row, vocabulary) > len(text):
-                break
-        if not ahead.try_advance(token_id):
-            break
         run.append(token_id)
         text = text[len(vocabulary.tokens[token_id]) :]
     return run

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from dataclasses import replace
 
 from constrain.cli._runtime import Sampling
 
-__all__ = ["add_model_options", "add_sampling_options", "bounded_int", "sampling_of"]
+__all__ = [
+    "add_loop_options",
+    "add_model_options",
+    "add_sampling_options",
+    "add_speculation_option",
+    "bounded_int",
+    "sampling_of",
+]
 
 
 def bounded_int(minimum: int) -> Callable[[str], int]:
@@ -36,6 +44,13 @@ def _temperature(text: str) -> float:
     value = _number(text)
     if not 0 <= value < float("inf"):
         raise argparse.ArgumentTypeError(f"{text} is not a number from 0 up")
+    return value
+
+
+def _positive(text: str) -> float:
+    value = _number(text)
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
     return value
 
 
@@ -87,6 +102,54 @@ def add_sampling_options(
     )
 
 
+def add_loop_options(parser: argparse.ArgumentParser) -> None:
+    """Add what changes how the loop goes: penalties, stops, budget, forced tokens, drafts."""
+    group = parser.add_argument_group("decode loop")
+    group.add_argument(
+        "--repetition-penalty",
+        type=_positive,
+        default=1.0,
+        metavar="P",
+        help="above 1, tokens that were there already become less likely",
+    )
+    group.add_argument(
+        "--stop", action="append", default=[], metavar="TEXT", help="end before this text comes"
+    )
+    group.add_argument(
+        "--no-budget",
+        action="store_true",
+        help="cut off at --max-tokens, instead of finishing the text within it",
+    )
+    group.add_argument(
+        "--forced",
+        choices=("text", "single", "off"),
+        default="text",
+        help="append text without an alternative at once (text), only where one token is allowed"
+        " (single), or never (off); default: text",
+    )
+    add_speculation_option(group)
+
+
+def add_speculation_option(group: argparse._ArgumentGroup) -> None:
+    """Add ``--speculate``."""
+    group.add_argument(
+        "--speculate",
+        metavar="SOURCE",
+        help='check drafts in one pass: "lookup" takes them from the text so far, anything else is'
+        " the name of a draft model",
+    )
+
+
 def sampling_of(args: argparse.Namespace) -> Sampling:
-    """The sampling options as the runtime takes them."""
-    return Sampling(args.temperature, args.top_k, args.top_p, args.seed, args.max_tokens)
+    """The options as the runtime takes them; those of the loop where the command has them."""
+    sampling = Sampling(args.temperature, args.top_k, args.top_p, args.seed, args.max_tokens)
+    if not hasattr(args, "no_budget"):
+        return sampling
+    return replace(
+        sampling,
+        repetition_penalty=args.repetition_penalty,
+        stop=tuple(args.stop),
+        budget=not args.no_budget,
+        forced=args.forced,
+        speculate=args.speculate,
+    )

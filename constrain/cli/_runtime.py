@@ -10,7 +10,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 __all__ = ["Engine", "Messages", "Output", "Sampling", "compile_alone", "open_engine", "unfinished"]
@@ -20,13 +20,23 @@ Messages = list[dict[str, str]]
 
 @dataclass(frozen=True)
 class Sampling:
-    """How tokens are chosen; `temperature` 0 takes the likeliest token."""
+    """How tokens are chosen; `temperature` 0 takes the likeliest token.
+
+    `speculate` is None, "lookup", or the name of a draft model; `measure` has the loop record what
+    the masks remove.  The others are as `constrain.decoding.generate` has them.
+    """
 
     temperature: float
     top_k: int | None
     top_p: float | None
     seed: int | None
     max_tokens: int
+    repetition_penalty: float = 1.0
+    stop: tuple[str, ...] = ()
+    budget: bool = True
+    forced: str = "text"
+    speculate: str | None = None
+    measure: bool = False
 
 
 class Output(Protocol):
@@ -40,6 +50,8 @@ class Output(Protocol):
     def finish_reason(self) -> str: ...  # "stop", "length" or "dead_end"
     @property
     def is_complete(self) -> bool | None: ...
+    @property
+    def timings(self) -> Any: ...  # constrain.decoding.Timings
 
 
 class Engine(Protocol):
@@ -93,12 +105,24 @@ def open_engine(model_name: str | None, spec: Any) -> Engine:
     Raises ConstrainError if the model is missing or the constraint does not fit its vocabulary.
     """
     import constrain
-    from constrain import decoding, models
+
+    model, tokenizer, vocabulary = open_model(model_name)
+    return _TransformersEngine(model, tokenizer, constrain.compile(spec, vocabulary))
+
+
+def open_model(
+    model_name: str | None, *, device: str | None = None, dtype: str | None = None
+) -> tuple[Any, Any, Any]:
+    """Load a model: the model, its tokenizer and its vocabulary.
+
+    Raises ConstrainError if it is missing, cannot be loaded or has no vocabulary that can be read.
+    """
+    import constrain
+    from constrain import models
 
     _silence_transformers()
-    model, tokenizer = models.load_model(model_name)
-    compiled = constrain.compile(spec, constrain.Vocabulary.from_tokenizer(tokenizer, model=model))
-    return _TransformersEngine(decoding, model, tokenizer, compiled)
+    model, tokenizer = models.load_model(model_name, device=device, dtype=dtype)
+    return model, tokenizer, constrain.Vocabulary.from_tokenizer(tokenizer, model=model)
 
 
 def _silence_transformers() -> None:
@@ -117,8 +141,7 @@ def _silence_transformers() -> None:
 class _TransformersEngine:
     """An `Engine` on `constrain.decoding`."""
 
-    def __init__(self, decoding: Any, model: Any, tokenizer: Any, compiled: Any) -> None:
-        self._decoding = decoding
+    def __init__(self, model: Any, tokenizer: Any, compiled: Any) -> None:
         self._model = model
         self._tokenizer = tokenizer
         self._compiled = compiled
@@ -126,27 +149,43 @@ class _TransformersEngine:
     def generate(
         self, messages: Messages, sampling: Sampling, on_text: Callable[[str], None] | None
     ) -> Output:
-        return self._decoding.generate(
+        from constrain import decoding
+
+        return decoding.generate(
             self._model,
             self._tokenizer,
             messages,
             self._compiled,
             on_text=on_text,
-            **_options(sampling),
+            **loop_options(sampling),
         )
 
     def generate_batch(
         self, batch: list[Messages], sampling: Sampling, on_tokens: Callable[[int], None]
     ) -> Sequence[Output]:
-        return self._decoding.generate_batch(
+        from constrain import decoding
+
+        return decoding.generate_batch(
             self._model,
             self._tokenizer,
             batch,
             self._compiled,
             on_token=lambda index, token_id: on_tokens(1),
-            **_options(sampling),
+            **loop_options(sampling),
         )
 
 
-def _options(sampling: Sampling) -> dict[str, Any]:
-    return asdict(sampling)
+def loop_options(sampling: Sampling) -> dict[str, Any]:
+    """The keyword arguments of the decode loop; loads the draft model, if there is one."""
+    options = vars(sampling).copy()
+    options["speculation"] = speculation(options.pop("speculate"))
+    return options
+
+
+def speculation(name: str | None) -> Any:
+    """The source of drafts for "lookup" or the name of a draft model, None for None."""
+    from constrain import decoding
+
+    if name is None:
+        return None
+    return decoding.PromptLookup() if name == "lookup" else decoding.DraftModel(open_model(name)[0])

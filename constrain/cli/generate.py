@@ -8,13 +8,20 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 
 from constrain.cli import _runtime
 from constrain.cli._constraint import add_constraint_options, build_constraint
 from constrain.cli._errors import CliError, ExitCode
 from constrain.cli._json import JsonInputError, decode_utf8
-from constrain.cli._options import add_model_options, add_sampling_options, sampling_of
+from constrain.cli._options import (
+    add_loop_options,
+    add_model_options,
+    add_sampling_options,
+    sampling_of,
+)
 from constrain.cli._output import write_text
+from constrain.cli._report import json_text, table, write_plot
 
 __all__ = ["add_parser", "run"]
 
@@ -41,9 +48,19 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_constraint_options(parser, text=True)
     add_model_options(parser)
     add_sampling_options(parser, temperature=1.0, max_tokens=512)
+    add_loop_options(parser)
     parser.add_argument(
         "--no-stream", action="store_true", help="write the text at the end, not as it comes"
     )
+    parser.add_argument(
+        "--stats",
+        nargs="?",
+        choices=("table", "json"),
+        const="table",
+        help="write what it took to standard error: latencies, tokens per second, forward passes,"
+        " time and effect of the masks",
+    )
+    parser.add_argument("--stats-plot", metavar="FILE", help="draw the main ones as an SVG file")
     parser.set_defaults(run=run)
 
 
@@ -55,9 +72,10 @@ def run(args: argparse.Namespace) -> ExitCode:
         messages.insert(0, {"role": "system", "content": args.system})
     engine = _runtime.open_engine(args.model, constraint.spec)
 
-    sampling = sampling_of(args)
+    sampling = replace(sampling_of(args), measure=args.stats is not None)
     result = engine.generate(messages, sampling, None if args.no_stream else write_text)
     write_text("\n" if not args.no_stream else result.text + "\n")
+    _report(args, result)
     problem = _runtime.unfinished(result, sampling, is_json=constraint.is_json)
     if problem is not None:
         kind, message = problem
@@ -71,6 +89,20 @@ def run(args: argparse.Namespace) -> ExitCode:
                 f"the output is no {constraint.name}: {error}", ExitCode.FAILED
             ) from error
     return ExitCode.OK
+
+
+def _report(args: argparse.Namespace, result: _runtime.Output) -> None:
+    """Write the statistics that were asked for."""
+    if args.stats is None and args.stats_plot is None:
+        return
+    from constrain.decoding import Metrics
+
+    columns = {"this text": Metrics.of([result.timings])}
+    if args.stats is not None:
+        text = table(columns) if args.stats == "table" else json_text(columns)
+        sys.stderr.write(text)
+    if args.stats_plot is not None:
+        write_plot(args.stats_plot, "constrain generate", columns)
 
 
 def _prompt(given: str) -> str:

@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Sequence
 from importlib import metadata
 
-from constrain.cli import check, extract, generate
+from constrain.cli import bench_model, check, extract, generate
 from constrain.cli._errors import CliError, ExitCode, os_reason
 from constrain.errors import ConstrainError
 
@@ -24,6 +24,7 @@ examples:
   constrain extract tickets.jsonl --schema ticket.json --output tickets.out.jsonl
   constrain generate "Is the sky blue?" --choice yes --choice no
   constrain check ticket.json
+  constrain bench-model --batch 1,8
 
 exit codes:
   0    everything went well
@@ -50,6 +51,7 @@ def build_parser() -> argparse.ArgumentParser:
     generate.add_parser(commands)
     extract.add_parser(commands)
     check.add_parser(commands)
+    bench_model.add_parser(commands)
     return parser
 
 

@@ -26,7 +26,7 @@ from constrain.decoding.sequence import Running
 from constrain.decoding.speculation import Speculation
 from constrain.decoding.verify import choose
 from constrain.errors import ConstrainError
-from constrain.forced import check_mode, forced_run
+from constrain.forced import check_mode, spelled_run
 
 __all__ = ["decode"]
 
@@ -115,9 +115,8 @@ class _Loop:
 
     def _settle(self) -> None:
         """Append what is forced, fill the masks, and let the finished leave."""
-        for row, sequence in enumerate(self._running):
-            if sequence.finish_reason is None and sequence.matcher is not None:
-                self._pending[row] += self._append_forced(sequence)
+        for row in range(len(self._running)):
+            self._append_spelled(row)
         self._drop_finished()
         spent = self._masks.fill(
             [sequence.matcher for sequence in self._running],
@@ -125,25 +124,45 @@ class _Loop:
         )
         _share(spent, [sequence for sequence in self._running if sequence.matcher is not None])
         for row, sequence in enumerate(self._running):
-            sequence.end_if_over(self._masks, row)
+            while not sequence.end_if_over(self._masks, row) and self._append_only(row):
+                self._append_spelled(row)
+                if sequence.finish_reason is None:
+                    sequence.timings.mask += self._masks.fill(
+                        [sequence.matcher], [sequence.remaining], first_row=row
+                    )
         self._drop_finished()
 
-    def _append_forced(self, sequence: Running) -> list[int]:
-        """Append the forced run to the sequence; gives its tokens."""
+    def _append_spelled(self, row: int) -> None:
+        """Append text without an alternative, as the tokenizer writes it."""
+        sequence = self._running[row]
+        if self._forced != "text" or sequence.matcher is None:
+            return
         begin = time.perf_counter()
-        appended: list[int] = []
         while sequence.finish_reason is None and sequence.left > 0:
-            run = forced_run(sequence.matcher, remaining=sequence.remaining, mode=self._forced)
+            run = spelled_run(sequence.matcher, remaining=sequence.remaining)
             if not run:
                 break
-            for token_id in run[: sequence.left]:
-                sequence.append(token_id)
-                appended.append(token_id)
-                if sequence.finish_reason is not None:  # a stop string
-                    break
-        sequence.timings.forced += len(appended)
+            self._append(row, run[: sequence.left])
         sequence.timings.mask += time.perf_counter() - begin
-        return appended
+
+    def _append_only(self, row: int) -> bool:
+        """Append the token that is the only one in the mask; whether there was one."""
+        if self._forced == "off" or self._running[row].matcher is None:
+            return False
+        token_id = self._masks.only_token(row)
+        if token_id is None:
+            return False
+        self._append(row, [token_id])
+        return True
+
+    def _append(self, row: int, token_ids: Sequence[int]) -> None:
+        """Append forced tokens."""
+        sequence = self._running[row]
+        for token_id in token_ids:
+            if sequence.finish_reason is None:  # a stop string may come
+                sequence.append(token_id)
+                sequence.timings.forced += 1
+                self._pending[row].append(token_id)
 
     def _step(self) -> None:
         """One forward pass, and the tokens that it yields."""

@@ -74,6 +74,14 @@ class Masks:
         """Whether row `row` allows nothing but ends of sequence."""
         return not np.any(self._bitmask[row] & ~self._ends)
 
+    def only_token(self, row: int) -> int | None:
+        """The one token that row `row` allows, which does not end the sequence; None if not so."""
+        words = self._bitmask[row].nonzero()[0]
+        if len(words) != 1 or self.only_ends(row):
+            return None
+        word = int(self._bitmask[row, words[0]]) & 0xFFFFFFFF
+        return None if word & (word - 1) else int(words[0]) * 32 + word.bit_length() - 1
+
     def apply(self, logits: Any, row: int) -> float:
         """Mask the logits ``[width]`` of row `row`, in place.
 

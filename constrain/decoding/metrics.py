@@ -109,12 +109,13 @@ class Timings:
 
 @dataclass(frozen=True)
 class Metrics:
-    """Metrics of sequences that were decoded together; None where there is nothing to measure.
+    """Metrics of one or several runs; None where there is nothing to measure.
 
     Times are seconds.  Latencies are over all tokens of all sequences, `time_to_first_token` and
-    `perceived_tokens_per_second` are means over sequences.
+    `perceived_tokens_per_second` are means over sequences.  A run lasts until its last token.
 
     Attributes:
+        step_latency_p50: between the moments at which tokens come, however many come at once.
         mask_time: of all sequences together.
         mask_share: of the time of the run.
         acceptance_rate: accepted drafted tokens by drafted ones.
@@ -127,6 +128,7 @@ class Metrics:
     inter_token_latency_mean: float | None
     inter_token_latency_p50: float | None
     inter_token_latency_p99: float | None
+    step_latency_p50: float | None
     perceived_tokens_per_second: float | None
     total_tokens_per_second: float | None
     forward_passes: int
@@ -141,14 +143,15 @@ class Metrics:
     probability_removed: float | None
 
     @classmethod
-    def of(cls, timings: Iterable[Timings]) -> Metrics:
-        """The metrics of sequences that were decoded in one call."""
-        every = list(timings)
+    def of(cls, *runs: Iterable[Timings]) -> Metrics:
+        """The metrics of runs: of each the timings of the sequences that were decoded together."""
+        groups = [list(run) for run in runs]
+        every = [t for group in groups for t in group]
         gaps = [gap for t in every for gap in t.inter_token]
         tokens = sum(t.tokens for t in every)
         passes = sum(t.passes for t in every)
         drafted, accepted = sum(t.drafted for t in every), sum(t.accepted for t in every)
-        wall = max((t.total for t in every), default=0.0)
+        wall = sum(max((t.total for t in group), default=0.0) for group in groups)
         mask = sum(t.mask for t in every)
         return cls(
             sequences=len(every),
@@ -157,6 +160,7 @@ class Metrics:
             inter_token_latency_mean=_mean(gaps),
             inter_token_latency_p50=percentile(gaps, 50),
             inter_token_latency_p99=percentile(gaps, 99),
+            step_latency_p50=percentile([gap for gap in gaps if gap > 0], 50),
             perceived_tokens_per_second=_mean([t.perceived_tokens_per_second for t in every]),
             total_tokens_per_second=tokens / wall if wall > 0 else None,
             forward_passes=passes,

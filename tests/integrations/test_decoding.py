@@ -314,6 +314,9 @@ def test_metrics_by_hand() -> None:
     assert (found.forced_tokens, found.draft_passes, found.acceptance_rate) == (1, 4, 0.25)
     assert (found.mask_time, found.mask_share) == (0.75, pytest.approx(0.75 / 6))
     assert found.probability_removed == 0.75
+    assert found.step_latency_p50 == 1.0
+    twice = Metrics.of([first, second], [first])
+    assert twice.total_tokens_per_second == pytest.approx(11 / 8.5)
     nothing = Metrics.of([])
     assert nothing.tokens == 0
     assert nothing.total_tokens_per_second is None

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         Token,
         TokenRange,
     )
+    from constrain.tools.constraint import ToolCalls
 
 __all__ = [
     "Choice",
@@ -75,6 +76,7 @@ __all__ = [
     "TokenRange",
     "TokenRejectedError",
     "TokenizerError",
+    "ToolCalls",
     "UnsatisfiableError",
     "UnsupportedError",
     "Vocabulary",
@@ -100,6 +102,7 @@ _LAZY = {
         "TokenRange",
     )
 }
+_LAZY["ToolCalls"] = "constrain.tools.constraint"
 
 
 def __getattr__(name: str) -> Any:

@@ -49,7 +49,7 @@ from constrain.grammar.ir import Grammar
 from constrain.grammar.network import build_network
 from constrain.program import Program
 
-__all__ = ["VERSION", "compile_grammar"]
+__all__ = ["VERSION", "compile_grammar", "encode_nets"]
 
 VERSION = 2
 
@@ -63,12 +63,13 @@ def compile_grammar(grammar: Grammar, notes: dict[str, object] | None = None) ->
     if not flat.nets[flat.start].finals:
         raise UnsatisfiableError(f"the grammar's start rule {grammar.start!r} derives no text")
     none = array("i")
-    args = _encode(flat)
+    args = encode_nets(flat)
     parts = tuple(flat.parts)
     return Program("grammar", none, args, none, none, (), (), 0, parts=parts, notes=notes or {})
 
 
-def _encode(flat: FlatNets) -> array[int]:
+def encode_nets(flat: FlatNets) -> array[int]:
+    """The table of nets, from the start's on."""
     order = _reachable(flat)
     base: dict[int, int] = {}
     count = 0

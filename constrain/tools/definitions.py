@@ -57,7 +57,7 @@ class Tool:
     custom: CustomInput | None = None
     target: Callable[[dict[str, Any]], Any] | None = field(default=None, repr=False)
     convert: Callable[[dict[str, Any]], Any] | None = field(default=None, repr=False)
-    _cache: dict[str, Any] = field(default_factory=dict, repr=False)
+    _cache: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         _check_name(self.name)
@@ -76,6 +76,14 @@ class Tool:
             except ConstrainError as error:
                 raise ToolError(f"its parameters: {error}", tool=self.name) from error
         return self._cache["schema"]
+
+    def kept(self, key: Any) -> Any:
+        """What was kept of this tool under a key, None if nothing was."""
+        return self._cache.get(key)
+
+    def keep(self, key: Any, value: Any) -> None:
+        """Keep what was made of this tool."""
+        self._cache[key] = value
 
     def validate(self, arguments: Mapping[str, Any] | str) -> dict[str, Any]:
         """The arguments as a dict, checked against the schema exactly as a constraint would.

@@ -6,8 +6,8 @@ the grammar machine; it uses neither a tokenizer nor the native core.  Every mes
 is read back by the parser: as the calls that it writes, or as prose.
 
 ============ ====================================================================================
-Text         exactly this text; ``special``: the whole text is a special token of the family, to be
-             matched as that token where the tokenizer has it, else as text
+Text         exactly this text; special tokens in it are matched as tokens where the vocabulary has
+             them as such
 Space        written as ``text``; any whitespace may stand there instead, or none
 Symbols      ``least`` to ``most`` of some ASCII characters
 Chain        one after the other
@@ -27,6 +27,7 @@ Keywords     the arguments of ``schema`` as Python keywords, see `PythonArgument
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -65,6 +66,7 @@ __all__ = [
     "thinking_of",
 ]
 
+_BRACKET = re.compile(r"[<>\[\]{}|]")
 _DIGITS = "0123456789"
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _ID_LENGTH = 9  # what the strictest chat templates ask for
@@ -75,7 +77,6 @@ class Text:
     """Exactly this text."""
 
     text: str
-    special: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,9 +331,9 @@ class _Language:
     def _unspeakable(self) -> tuple[tuple[str, ...], str]:
         """Texts that prose must not contain, and characters that it must not begin with.
 
-        These are the texts that begin or end another part; of a call its first text that holds a
-        special token, else its first text, since there is no call without it.  Calls that follow no
-        prose are told from it by their first character.
+        These are the texts that begin or end another part; of a call the first text with a bracket,
+        since there is no call without it.  Calls that follow no prose and begin with no tag are told
+        from it by their first character.
         """
         form, words, first = self._form, [], ""
         for template in (form.call, *form.variants):
@@ -341,10 +342,8 @@ class _Language:
                 for atom in form.opening(True, template)
                 if not isinstance(atom, (SpaceAtom, Hole))
             ]
-            marked = [
-                text for text in literals if any(token in text for token in form.special_tokens)
-            ]
-            if marked or form.prose:
+            if form.prose or "<" in literals[0]:
+                marked = [text for text in literals if _BRACKET.search(text)]
                 words.append((marked or literals)[0])
             else:
                 first += literals[0][:1]
@@ -433,7 +432,7 @@ class _Language:
             if isinstance(atom, SpaceAtom):
                 nodes.append(Space(atom.text))
             elif not isinstance(atom, Hole):
-                nodes.extend(split_special(self._form, atom.text))
+                nodes.append(Text(atom.text))
             elif atom.kind == "index":
                 more = Chain((Symbols(_DIGITS[1:], 1, 1), Symbols(_DIGITS, 0, 8)))
                 nodes.append(Choice((Text("0"), more)))
@@ -455,25 +454,6 @@ class _Language:
         return tool.name
 
 
-def split_special(form: ToolFormat, text: str) -> list[Node]:
-    """Text with the special tokens in it as parts of their own, longest first."""
-    nodes: list[Node] = []
-    tokens = sorted(form.special_tokens, key=len, reverse=True)
-    at = start = 0
-    while at < len(text):
-        token = next((one for one in tokens if text.startswith(one, at)), None)
-        if token is None:
-            at += 1
-            continue
-        if start < at:
-            nodes.append(Text(text[start:at]))
-        nodes.append(Text(token, True))
-        at = start = at + len(token)
-    if start < len(text):
-        nodes.append(Text(text[start:]))
-    return nodes
-
-
 def _sequence(*parts: Node) -> Chain:
     """One after the other; chains are opened, neighbouring spaces are one."""
     flat: list[Node] = []
@@ -484,3 +464,70 @@ def _sequence(*parts: Node) -> Chain:
             else:
                 flat.append(part)
     return Chain(tuple(flat))
+
+
+def texts_of(tree: Node) -> list[str]:
+    """Every text of a tree, each once."""
+    found: dict[str, None] = {}
+    todo: list[Node] = [tree]
+    seen: set[int] = set()
+    while todo:
+        node = todo.pop()
+        if isinstance(node, Text):
+            found[node.text] = None
+        elif isinstance(node, Chain):
+            todo += node.parts
+        elif isinstance(node, Choice):
+            todo += node.options
+        elif isinstance(node, Repeat):
+            todo.append(node.part)
+        elif isinstance(node, Calls) and id(node) not in seen:
+            seen.add(id(node))
+            for case in node.cases:
+                found[case.name] = None
+                if id(case.middle) not in seen:
+                    seen.add(id(case.middle))
+                    todo.append(case.middle)
+                if id(case.closing) not in seen:
+                    seen.add(id(case.closing))
+                    todo.append(case.closing)
+    return list(found)
+
+
+def without_start(tree: Node, text: str) -> Node:
+    """What may follow where a message has begun with `text`.
+
+    Raises ToolFormatError if no message begins with it literally.
+    """
+    if not text:
+        return tree
+    rest = _rest(tree, text)
+    if rest is None:
+        raise ToolFormatError(f"no message begins with {text!r}", field="prompted")
+    return rest
+
+
+def _rest(node: Node, text: str) -> Node | None:
+    if isinstance(node, Text):
+        return Text(node.text[len(text) :]) if node.text.startswith(text) else None
+    if isinstance(node, Choice):
+        found = [one for one in (_rest(option, text) for option in node.options) if one is not None]
+        return Choice(tuple(found)) if found else None
+    if isinstance(node, Chain) and node.parts:
+        head, tail = node.parts[0], Chain(node.parts[1:])
+        options: list[Node] = []
+        inner: Node = head.part if isinstance(head, Repeat) else head
+        begun = _rest(inner, text)
+        if begun is not None:
+            more: tuple[Node, ...] = ()
+            if isinstance(head, Repeat) and head.most != 1:
+                most = None if head.most is None else head.most - 1
+                more = (Repeat(head.part, max(head.least - 1, 0), most),)
+            options.append(_sequence(begun, *more, tail))
+        if isinstance(head, Space) or (isinstance(head, Repeat) and head.least == 0):
+            skipped = _rest(tail, text)
+            if skipped is not None:
+                options.append(skipped)
+        if options:
+            return options[0] if len(options) == 1 else Choice(tuple(options))
+    return None

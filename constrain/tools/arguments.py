@@ -1,0 +1,43 @@
+"""The programs of arguments: a tool's schema, spelled as the format writes arguments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from constrain.errors import ConstrainError, UnsupportedError
+from constrain.schema.spec import JsonSchema
+from constrain.tools.definitions import Tool
+from constrain.tools.errors import ToolError
+from constrain.tools.language import ArgumentsNode, Json
+
+if TYPE_CHECKING:
+    from constrain.program import Program
+    from constrain.tools.nets import Spelling
+
+__all__ = ["arguments_program"]
+
+
+def arguments_program(node: ArgumentsNode, spelling: Spelling, order: str) -> tuple[Program, bool]:
+    """The program of a node's texts, and whether no text at all may stand for no arguments.
+
+    Raises ToolError for what the schema says.
+    """
+    program = schema_program(node.tool, order)
+    if isinstance(node, Json) and node.style.is_plain:
+        return program, False
+    raise UnsupportedError(f"arguments of style {type(node).__name__} are not compiled yet")
+
+
+def schema_program(tool: Tool, order: str) -> Program:
+    """The program of a tool's arguments as JSON, kept with the tool."""
+    key = ("program", order)
+    found: Program | None = tool.kept(key)
+    if found is None:
+        try:
+            found = JsonSchema(
+                dict(tool.parameters), extra_properties="forbid", property_order=order
+            ).program()
+        except ConstrainError as error:
+            raise ToolError(f"its parameters: {error}", tool=tool.name) from error
+        tool.keep(key, found)
+    return found

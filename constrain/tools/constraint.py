@@ -1,0 +1,244 @@
+"""`ToolCalls`: messages of a model that may call tools, as a specification to compile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from constrain.errors import ConstrainError
+from constrain.parts import GrammarSpec
+from constrain.tools.definitions import Tool, make_tools, resolve_choice
+from constrain.tools.errors import ToolFormatError
+from constrain.tools.formats import ToolFormat
+from constrain.tools.language import (
+    ArgumentsNode,
+    Embedded,
+    Node,
+    message_language,
+    texts_of,
+    thinking_of,
+    without_start,
+)
+from constrain.tools.named_formats import get_format
+from constrain.tools.parser import ToolCallParser
+
+if TYPE_CHECKING:
+    from constrain.grammar.builder import GrammarBuilder
+    from constrain.grammar.ir import Expression
+    from constrain.program import Program
+    from constrain.tools.events import Message
+    from constrain.tools.spelling import Spelling
+    from constrain.vocabulary import Vocabulary
+
+__all__ = ["ToolCalls"]
+
+_KEPT_TEMPLATES = 64
+_inferred: dict[str, ToolFormat] = {}  # formats of tokenizers, by their chat templates
+
+
+class ToolCalls(GrammarSpec):
+    """Messages of a model that may call tools.
+
+    A message is prose, or calls whose arguments satisfy their tools' schemas, or prose and then
+    calls, as the format says; what the parser of the format reads of it is exactly that.  Prose is
+    free, but holds no special token and no beginning of a call.
+
+    Args:
+        tools: a list of tools in any form that `make_tools` takes: functions, pydantic models,
+            dictionaries of OpenAI and Anthropic, MCP tool lists, ...
+        format: how calls are written: a name (`constrain.tools.named_formats`), a `ToolFormat`, or
+            "auto": read from the chat template of `tokenizer`.
+        tokenizer: for "auto": a tokenizer of transformers, the text of a chat template, or a
+            function ``render(messages, tools, add_generation_prompt=False) -> str``.
+        tool_choice: "auto", "required", "none", the name of a tool or several, one of which must
+            then be called; or one of the dictionaries of OpenAI and Anthropic.
+        parallel: several calls in one message, where the format has that.
+        reasoning: a thinking section: None (there is none), "optional" or "required".
+        arguments_order: "any", or "declared": arguments come in the order of the schema.
+        answer: a JSON Schema (or type) or another specification that prose must satisfy: "either a
+            call or an answer".  Then no prose comes before calls.
+        prompt: the end of the prompt, which says whether the message begins inside of a thinking
+            section, or behind one.
+
+    Raises:
+        ToolError: a tool cannot be used; by `program_for` also for what its schema says.
+        ToolChoiceError: a choice that names nobody.
+        ToolFormatError: no such format, one in which a tool's name cannot be written, one without
+            a thinking section; by `program_for`, a delimiter that the vocabulary cannot write.
+        FormatInferenceError: the chat template renders no tools, or leaves something open.
+    """
+
+    __slots__ = (
+        "_tree",
+        "answer",
+        "arguments_order",
+        "format",
+        "parallel",
+        "prompt",
+        "reasoning",
+        "tool_choice",
+        "tools",
+    )
+
+    _tree: Node
+    format: ToolFormat
+    tools: tuple[Tool, ...]
+    arguments_order: str
+    answer: Any
+    parallel: bool
+    prompt: str
+    reasoning: str | None
+    tool_choice: object
+
+    def __init__(
+        self,
+        tools: object,
+        *,
+        format: ToolFormat | str | Mapping[str, Any] = "auto",
+        tokenizer: Any = None,
+        tool_choice: object = "auto",
+        parallel: bool = True,
+        reasoning: str | None = None,
+        arguments_order: str = "any",
+        answer: Any = None,
+        prompt: str = "",
+    ) -> None:
+        put = object.__setattr__
+        made = make_tools(tools)
+        if arguments_order not in ("any", "declared"):
+            raise ConstrainError(
+                f"arguments_order must be any or declared, found {arguments_order!r}"
+            )
+        if not isinstance(parallel, bool):
+            raise ConstrainError(f"parallel is True or False, found {parallel!r}")
+        if not isinstance(prompt, str):
+            raise ConstrainError(f"prompt is a text, found {type(prompt).__name__}")
+        choice = resolve_choice(made, tool_choice)
+        form = _format_of(format, tokenizer)
+        thinking = thinking_of(form, reasoning, prompt)
+        spec = None if answer is None else _answer_spec(answer, form, made)
+        put(self, "tools", made)
+        put(self, "format", form)
+        put(self, "tool_choice", tool_choice)
+        put(self, "parallel", parallel)
+        put(self, "reasoning", reasoning)
+        put(self, "arguments_order", arguments_order)
+        put(self, "answer", spec)
+        put(self, "prompt", prompt)
+        tree = message_language(
+            form,
+            made,
+            choice,
+            parallel=parallel,
+            thinking=thinking,
+            answer=None if spec is None else Embedded(spec),
+        )
+        put(self, "_tree", without_start(tree, form.prompted))
+
+    @property
+    def language(self) -> Node:
+        """The messages as a tree (see `constrain.tools.language`)."""
+        return self._tree
+
+    def program_for(self, vocabulary: Vocabulary | None) -> Program:
+        """The program for a vocabulary; without one, special tokens are their texts.
+
+        Raises what the class says, and what the schemas of tools raise, as ToolError.
+        """
+        from constrain.tools.nets import message_program
+        from constrain.tools.spelling import Spelling
+
+        spelling = Spelling(vocabulary)
+        spelling.check(texts_of(self._tree))
+        return message_program(self._tree, spelling, self._arguments)
+
+    def expression(self, builder: GrammarBuilder) -> Expression:
+        """See `GrammarSpec.expression`."""
+        from constrain.tools.nets import message_expression
+
+        return message_expression(self._tree, builder, self._arguments)
+
+    def _arguments(self, node: ArgumentsNode, spelling: Spelling) -> tuple[Program, bool]:
+        from constrain.tools.arguments import arguments_program
+
+        return arguments_program(node, spelling, self.arguments_order)
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def parser(self, *, validate: bool = True) -> ToolCallParser:
+        """A parser for one message."""
+        return ToolCallParser(self.format, self.tools, prompt=self.prompt, validate=validate)
+
+    def parse(self, text: str | bytes) -> Message:
+        """The message that a text says (`Vocabulary.decode` with ``special_tokens=True``)."""
+        parser = self.parser()
+        parser.feed(text)
+        parser.finish()
+        return parser.message
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError("a ToolCalls cannot be changed")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError("a ToolCalls cannot be changed")
+
+    def __repr__(self) -> str:
+        names = ", ".join(tool.name for tool in self.tools[:4])
+        if len(self.tools) > 4:
+            names += f", ... {len(self.tools)} tools"
+        return (
+            f"ToolCalls([{names}], format={self.format.name!r}, tool_choice={self.tool_choice!r})"
+        )
+
+
+def _format_of(given: object, tokenizer: Any) -> ToolFormat:
+    """The format that a caller means.  Raises ToolFormatError."""
+    if isinstance(given, ToolFormat):
+        return given
+    if isinstance(given, Mapping):
+        return ToolFormat.from_dict(given)
+    if not isinstance(given, str):
+        raise ToolFormatError(
+            f"is a name, a ToolFormat or its dictionary, found {type(given).__name__}",
+            field="format",
+        )
+    if given != "auto":
+        return get_format(given)
+    if tokenizer is None:
+        raise ToolFormatError(
+            '"auto" reads the format from a chat template: pass tokenizer=..., or name a format',
+            field="format",
+        )
+    from constrain.tools.chat_templates import template_renderer, tokenizer_renderer
+    from constrain.tools.inference import infer_format
+
+    if isinstance(tokenizer, str):
+        return infer_format(template_renderer(tokenizer))
+    if callable(getattr(tokenizer, "apply_chat_template", None)):
+        template = getattr(tokenizer, "chat_template", None)
+        known = _inferred.get(template) if isinstance(template, str) else None
+        if known is None:
+            known = infer_format(tokenizer_renderer(tokenizer))
+            if isinstance(template, str):
+                if len(_inferred) >= _KEPT_TEMPLATES:
+                    _inferred.clear()
+                _inferred[template] = known
+        return known
+    if callable(tokenizer):
+        return infer_format(tokenizer)
+    raise ToolFormatError(
+        f"a {type(tokenizer).__name__} has no chat template: pass a tokenizer of transformers, the "
+        "text of a template, or name a format",
+        field="format",
+    )
+
+
+def _answer_spec(answer: Any, form: ToolFormat, tools: Sequence[Tool]) -> Any:
+    """The specification of answers, apart from what the parser would read as a call."""
+    from constrain.schema.spec import JsonSchema
+
+    if callable(getattr(answer, "program", None)) and not isinstance(answer, type):
+        spec = answer
+    else:
+        spec = JsonSchema(answer, extra_properties="forbid")
+    return spec

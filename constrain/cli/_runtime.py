@@ -13,7 +13,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-__all__ = ["Engine", "Messages", "Output", "Sampling", "compile_alone", "open_engine", "unfinished"]
+__all__ = [
+    "Engine",
+    "Messages",
+    "Output",
+    "Sampling",
+    "compile_alone",
+    "open_chat",
+    "open_engine",
+    "unfinished",
+]
 
 Messages = list[dict[str, str]]
 
@@ -123,6 +132,28 @@ def open_model(
     _silence_transformers()
     model, tokenizer = models.load_model(model_name, device=device, dtype=dtype)
     return model, tokenizer, constrain.Vocabulary.from_tokenizer(tokenizer, model=model)
+
+
+def open_chat(model_name: str | None, sampling: Sampling, **options: Any) -> Any:
+    """Load a model that calls tools: a `constrain.tools.agent.ChatModel`.
+
+    `options` are those of `TransformersChat`.  A template that writes no calls is given the format
+    hermes where the format is "auto", and that is said.
+
+    Raises ConstrainError if the model is missing or its chat template cannot be used.
+    """
+    from constrain import models
+    from constrain.tools.chat import ChatPrompts, TransformersChat
+
+    _silence_transformers()
+    model, tokenizer = models.load_model(model_name)
+    if options.get("format") == "auto" and not ChatPrompts(tokenizer, "hermes").writes_tools:
+        sys.stderr.write(
+            "constrain: the model's chat template writes no tools: they are described in the "
+            "system message, and calls are written in the format hermes\n"
+        )
+        options["format"] = "hermes"
+    return TransformersChat(model, tokenizer, **options, **_options(sampling))
 
 
 def _silence_transformers() -> None:

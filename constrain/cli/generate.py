@@ -13,7 +13,6 @@ from dataclasses import replace
 from constrain.cli import _runtime
 from constrain.cli._constraint import add_constraint_options, build_constraint
 from constrain.cli._errors import CliError, ExitCode
-from constrain.cli._json import JsonInputError, decode_utf8
 from constrain.cli._options import (
     add_loop_options,
     add_model_options,
@@ -21,6 +20,7 @@ from constrain.cli._options import (
     sampling_of,
 )
 from constrain.cli._output import write_text
+from constrain.cli._prompt import read_prompt
 from constrain.cli._report import json_text, table, write_plot
 
 __all__ = ["add_parser", "run"]
@@ -67,7 +67,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(args: argparse.Namespace) -> ExitCode:
     """Run the command.  Raises CliError."""
     constraint = build_constraint(args)
-    messages = [{"role": "user", "content": _prompt(args.prompt)}]
+    messages = [{"role": "user", "content": read_prompt(args.prompt)}]
     if args.system is not None:
         messages.insert(0, {"role": "system", "content": args.system})
     engine = _runtime.open_engine(args.model, constraint.spec)
@@ -103,12 +103,3 @@ def _report(args: argparse.Namespace, result: _runtime.Output) -> None:
         sys.stderr.write(text)
     if args.stats_plot is not None:
         write_plot(args.stats_plot, "constrain generate", columns)
-
-
-def _prompt(given: str) -> str:
-    if given != "-":
-        return given
-    try:
-        return decode_utf8(sys.stdin.buffer.read()).rstrip("\n")
-    except JsonInputError as error:
-        raise CliError(f"standard input: {error}") from error

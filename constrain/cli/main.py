@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Sequence
 from importlib import metadata
 
-from constrain.cli import bench_model, check, extract, generate
+from constrain.cli import bench_model, call, check, extract, generate
 from constrain.cli._errors import CliError, ExitCode, os_reason
 from constrain.errors import ConstrainError
 
@@ -23,6 +23,7 @@ _EPILOG = """\
 examples:
   constrain extract tickets.jsonl --schema ticket.json --output tickets.out.jsonl
   constrain generate "Is the sky blue?" --choice yes --choice no
+  constrain call "Is it cold in Oslo?" --tools tools.json
   constrain check ticket.json
   constrain bench-model --batch 1,8
 
@@ -49,6 +50,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"constrain {_version()}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     generate.add_parser(commands)
+    call.add_parser(commands)
     extract.add_parser(commands)
     check.add_parser(commands)
     bench_model.add_parser(commands)

@@ -158,6 +158,11 @@ class JsonSchema:
         """The resources by URI: fresh copies, as plain JSON values."""
         return {uri: copy_schema(value) for uri, value in self._resources.items()}
 
+    def with_schema(self, schema: object) -> JsonSchema:
+        """Another schema with the resources and policies of this one."""
+        options = {name: getattr(self, name) for name in _CHOICES}
+        return JsonSchema(schema, resources=self._resources, **options)
+
     def program(self) -> Program:
         """The program, translated on the first call and kept.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -167,7 +168,13 @@ class ToolCalls(GrammarSpec):
 
     def parser(self, *, validate: bool = True) -> ToolCallParser:
         """A parser for one message."""
-        return ToolCallParser(self.format, self.tools, prompt=self.prompt, validate=validate)
+        return ToolCallParser(
+            self.format,
+            self.tools,
+            prompt=self.prompt,
+            validate=validate,
+            answer=self.answer is not None,
+        )
 
     def parse(self, text: str | bytes) -> Message:
         """The message that a text says (`Vocabulary.decode` with ``special_tokens=True``)."""
@@ -234,11 +241,44 @@ def _format_of(given: object, tokenizer: Any) -> ToolFormat:
 
 
 def _answer_spec(answer: Any, form: ToolFormat, tools: Sequence[Tool]) -> Any:
-    """The specification of answers, apart from what the parser would read as a call."""
+    """The specification of answers.
+
+    Where calls are JSON without a mark of their own, a schema's answers are those that the parser
+    does not read as a call.
+    """
     from constrain.schema.spec import JsonSchema
 
-    if callable(getattr(answer, "program", None)) and not isinstance(answer, type):
-        spec = answer
-    else:
-        spec = JsonSchema(answer, extra_properties="forbid")
-    return spec
+    known = callable(getattr(answer, "program", None)) and not isinstance(answer, type)
+    spec = answer if known else JsonSchema(answer, extra_properties="forbid")
+    shape = None if form.prose or not isinstance(spec, JsonSchema) else _call_shape(form, tools)
+    if shape is None:
+        return spec
+    schema = spec.schema
+    if isinstance(schema, bool):
+        schema = {} if schema else {"not": {}}
+    elif not isinstance(schema, dict):
+        return spec
+    return spec.with_schema({**schema, "allOf": [*schema.get("allOf", ()), {"not": shape}]})
+
+
+def _call_shape(form: ToolFormat, tools: Sequence[Tool]) -> Any:
+    """A schema of what begins as a call, None where calls are no JSON."""
+    holes = {"$name": '"name"', "$id": "0", "$index": "0", "$arguments": "0"}
+    text = form.begin + form.call + form.end
+    for hole, value in holes.items():
+        text = text.replace(f'"{hole}"', value).replace(hole, value)
+    try:
+        written = json.loads(text)
+    except ValueError:
+        return None
+    names = [tool.name for tool in tools]
+
+    def schema_of(value: Any) -> Any:
+        if isinstance(value, dict):
+            inner = {key: schema_of(one) for key, one in value.items()}
+            return {"type": "object", "properties": inner, "required": list(inner)}
+        if isinstance(value, list):
+            return {"type": "array", "prefixItems": list(map(schema_of, value)), "minItems": 1}
+        return {"enum": names} if value == "name" else {}
+
+    return schema_of(written)

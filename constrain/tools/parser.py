@@ -47,6 +47,7 @@ class ToolCallParser:
         prompt: the end of the prompt, from which the parser sees whether the model begins inside
             a thinking section.
         validate: check arguments against the schema of their tool when a call is finished.
+        answer: the message is calls or an answer (a JSON text, say): calls follow no text.
 
     Feed with `feed` (text or bytes of any cut), end with `finish`; `message` is then the whole.
     Raises what `make_tools` and `get_format` raise, and ToolFormatError where a tool's name cannot
@@ -60,12 +61,14 @@ class ToolCallParser:
         *,
         prompt: str = "",
         validate: bool = True,
+        answer: bool = False,
     ) -> None:
         self.format = get_format(format) if isinstance(format, str) else format
         self.tools: tuple[Tool, ...] = make_tools(tools)
         self._by_name = {tool.name: tool for tool in self.tools}
         self._names = Names.of(list(self._by_name))
-        self._openings = Openings(self.format, self._names)
+        self._prose = self.format.prose and not answer
+        self._openings = Openings(self.format, self._names, self._prose)
         self._validate = validate
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._buffer = self.format.prompted
@@ -167,7 +170,7 @@ class ToolCallParser:
         return False
 
     def _may_call(self, text: str) -> bool:
-        return self.format.prose or not self._wrote
+        return self._prose or not self._wrote
 
     def _emit_text(self, text: str) -> None:
         if text:
@@ -332,9 +335,10 @@ def parse_message(
     *,
     prompt: str = "",
     validate: bool = True,
+    answer: bool = False,
 ) -> Message:
     """The message that a text, or chunks of one, say.  See `ToolCallParser`."""
-    parser = ToolCallParser(format, tools, prompt=prompt, validate=validate)
+    parser = ToolCallParser(format, tools, prompt=prompt, validate=validate, answer=answer)
     for chunk in [text] if isinstance(text, (str, bytes)) else text:
         parser.feed(chunk)
     parser.finish()

@@ -45,10 +45,11 @@ def _text_atoms(text: str) -> tuple[Atom, ...]:
 
 
 class Openings:
-    """The beginnings that a format knows; see `find` and `next_call`."""
+    """The beginnings that a format knows; `prose`: calls may follow prose."""
 
-    def __init__(self, form: ToolFormat, names: Names) -> None:
+    def __init__(self, form: ToolFormat, names: Names, prose: bool) -> None:
         self._form = form
+        self._prose = prose
         self._names = names
         self._calls: list[_Opening] = []
         for template in (form.call, *form.variants):
@@ -127,7 +128,7 @@ class Openings:
     ) -> Found | None:
         waiting: Found | None = None
         for one in openings:
-            if one.kind == "reasoning" or (one.kind == "call" and not self._form.prose):
+            if one.kind == "reasoning" or (one.kind == "call" and not self._prose):
                 if not at_start:
                     continue
             elif one.kind == "mark" and one in self._fresh and not at_start:

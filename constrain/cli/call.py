@@ -86,7 +86,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="a JSON Schema for what is no call, instead of prose",
     )
     group.add_argument(
-        "--run", action="store_true", help="call the functions and go on with their results"
+        "--run", dest="execute", action="store_true", help="call the functions and go on with their results"
     )
     group.add_argument(
         "--max-turns",
@@ -125,7 +125,7 @@ def run(args: argparse.Namespace) -> ExitCode:
     )
     return (
         _run_tools(chat, tools, choice, messages, args)
-        if args.run
+        if args.execute
         else _call_once(chat, tools, choice, messages, args)
     )
 
@@ -148,7 +148,7 @@ def _check(tools: Any, choice: object, answer: Any, args: argparse.Namespace) ->
         answer=answer,
     )
     _runtime.compile_alone(spec)
-    if args.run:
+    if args.execute:
         silent = [tool.name for tool in tools if tool.target is None]
         if silent:
             raise CliError(

@@ -86,7 +86,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="a JSON Schema for what is no call, instead of prose",
     )
     group.add_argument(
-        "--run", dest="execute", action="store_true", help="call the functions and go on with their results"
+        "--run",
+        dest="execute",
+        action="store_true",
+        help="call the functions and go on with their results",
     )
     group.add_argument(
         "--max-turns",

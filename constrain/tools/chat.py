@@ -205,4 +205,6 @@ class TransformersChat:
         text = self.vocabulary.decode(result.token_ids, special_tokens=True).decode(
             "utf-8", "replace"
         )
-        return Reply(text, prompt[-200:], result.finish_reason == "stop")
+        return Reply(
+            text, prompt[-200:], result.finish_reason == "stop" or bool(result.is_complete)
+        )

@@ -153,7 +153,7 @@ def open_chat(model_name: str | None, sampling: Sampling, **options: Any) -> Any
             "system message, and calls are written in the format hermes\n"
         )
         options["format"] = "hermes"
-    return TransformersChat(model, tokenizer, **options, **_options(sampling))
+    return TransformersChat(model, tokenizer, **options, **loop_options(sampling))
 
 
 def _silence_transformers() -> None:

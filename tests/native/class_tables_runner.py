@@ -15,22 +15,7 @@ from typing import IO
 
 import pytest
 
-_ROOT = Path(__file__).resolve().parents[2]
-_NATIVE = _ROOT / "constrain" / "native"
-_SOURCES = [
-    *(
-        "bits",
-        "char_trie",
-        "class_trie",
-        "json_superset",
-        "lexical_decode",
-        "lexical_classes",
-        "lexical_pool",
-        "lexical_search",
-    ),
-    *("lexical_tables", "regex_dfa", "regex_formulas", "regex_load", "regex_terms", "string_sets"),
-    "trie",
-]
+from tests.native.core_sources import NATIVE, lexical
 
 
 @dataclass(frozen=True)
@@ -106,7 +91,7 @@ def runner() -> ClassTablesRunner:
         pytest.skip("no C++ compiler")
     executable = Path(tempfile.mkdtemp(prefix="class_tables")) / "class_tables"
     command = [compiler, "-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror"]
-    command += [f"-I{_NATIVE / 'include'}", str(Path(__file__).with_name("class_tables.cpp"))]
-    command += [str(_NATIVE / "src" / f"{name}.cpp") for name in _SOURCES]
+    command += [f"-I{NATIVE / 'include'}", str(Path(__file__).with_name("class_tables.cpp"))]
+    command += lexical()
     subprocess.run([*command, "-o", str(executable)], check=True)
     return ClassTablesRunner(executable)

@@ -8,19 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.native.core_sources import NATIVE, without_machines
+
 ROOT = Path(__file__).parents[2]
-# The machines, which the toy stands for.
-MACHINES = ("json_", "grammar_", "number_", "regex_", "lexical_", "text_", "string_sets", "decimal")
-SHARED = ("json_superset", "lexical_tables")
-
-
-def sources(native: Path) -> list[str]:
-    """Everything of the core that knows no machine."""
-    return [
-        str(path)
-        for path in sorted((native / "src").glob("*.cpp"))
-        if path.stem in SHARED or not path.stem.startswith((*MACHINES, "analysis"))
-    ]
 
 
 @pytest.fixture(scope="module")
@@ -28,12 +18,11 @@ def program(tmp_path_factory) -> Path:
     compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
     if compiler is None:
         pytest.skip("no C++ compiler")
-    native = ROOT / "constrain" / "native"
     target = tmp_path_factory.mktemp("mask") / "mask_toy"
     command = [compiler, "-std=c++20", "-O1", "-g", "-Wall", "-Wextra", "-Werror"]
     command += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-pthread"]
-    command += [f"-I{native / 'include'}", str(ROOT / "tests" / "native" / "mask_toy.cpp")]
-    command += sources(native)
+    command += [f"-I{NATIVE / 'include'}", str(ROOT / "tests" / "native" / "mask_toy.cpp")]
+    command += without_machines()
     subprocess.run([*command, "-o", str(target)], check=True)
     return target
 

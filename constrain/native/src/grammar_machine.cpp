@@ -13,6 +13,7 @@ constexpr uint32_t kUnionBudget = 4096;     // entries that one step may make by
 constexpr uint32_t kLeastBudget = 64;
 constexpr uint32_t kShortList = 8;          // arrivals of an item that are looked through
 constexpr size_t kResolveBudget = 200;      // items looked at to see an obligation met
+constexpr ByteSet kEveryByte{~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}};
 
 uint32_t hash_items(const uint32_t* words, size_t count) {
   uint64_t h = 0x2545F4914F6CDD1Dull + count;
@@ -26,9 +27,10 @@ uint32_t hash_items(const uint32_t* words, size_t count) {
 
 }  // namespace
 
-GrammarMachine::GrammarMachine(std::shared_ptr<const Program> program)
+GrammarMachine::GrammarMachine(std::shared_ptr<const Program> program, LexicalPool& pool)
     : program_(std::move(program)),
       tables_(program_->args, uint32_t(program_->parts.size())),
+      units_(tables_, pool.regions(), std::vector<ByteSet>(program_->parts.size(), kEveryByte)),
       states_(tables_.states()),
       union_budget_(kUnionBudget),
       seen_(1024) {
@@ -359,6 +361,45 @@ bool GrammarMachine::step(Config& config, uint8_t byte) {
   return true;
 }
 
+// -- units ----------------------------------------------------------------------------------------
+
+LexicalView GrammarMachine::lexical(const Config& config) {
+  LexicalView view;
+  const std::span<const Item> all = items(config);
+  if (all.size() == 1 && has_unit(all[0])) {
+    const GrammarUnits::Unit& unit = units_.unit(all[0].key);
+    view.present = true;
+    view.cursor = {unit.region, unit.state, LexicalPool::kRegion};
+  } else if (all.size() > 1) {
+    view.split = std::ranges::any_of(all, [&](const Item& item) { return has_unit(item); });
+  }
+  return view;
+}
+
+void GrammarMachine::parts(const Config& config, std::vector<Config>& out) {
+  const std::vector<Item> all(items(config).begin(), items(config).end());
+  accepts_ = false;
+  for (const Item& item : all) {
+    if (!has_unit(item)) continue;
+    kept_.assign(1, item);
+    out.push_back(pack());
+  }
+  kept_.clear();
+  std::ranges::copy_if(all, std::back_inserter(kept_), [&](const Item& i) { return !has_unit(i); });
+  if (!kept_.empty()) out.push_back(pack());
+}
+
+bool GrammarMachine::leave(Config& config, uint32_t outcome) {
+  const Item item = items(config)[0];
+  stacks_.set_budget(union_budget_);
+  begin_set();
+  add(units_.state_behind(item.key, outcome), item.stacks);
+  close();
+  if (!keep()) return false;
+  config = pack();
+  return true;
+}
+
 void GrammarMachine::begin_trial() {
   stacks_.begin_trial();
   trial_ = true;
@@ -421,7 +462,7 @@ bool GrammarMachine::live_bytes(const Config& config, ByteSet& out) {
 }
 
 size_t GrammarMachine::bytes() const {
-  size_t sum = sizeof(*this) + tables_.bytes() + stacks_.bytes();
+  size_t sum = sizeof(*this) + tables_.bytes() + stacks_.bytes() + units_.bytes();
   sum += pairs_.capacity() * (sizeof(Pair) + 48) + (position_.capacity() + stamp_.capacity()) * 4;
   for (const auto& list : conjunctions_) sum += sizeof(list) + list.capacity() * 4;
   sum += also_.size() * 40 + seen_.capacity() * sizeof(Seen);

@@ -58,7 +58,11 @@ void LexicalTable::write_to(uint32_t* row, size_t words) const {
 
 LexicalTables::LexicalTables(const Trie& trie, LexicalStepper& stepper, uint32_t size,
                              size_t max_bytes)
-    : trie_(trie), stepper_(stepper), words_(row_words(size)), max_bytes_(max_bytes) {
+    : trie_(trie),
+      stepper_(stepper),
+      words_(row_words(size)),
+      max_bytes_(max_bytes),
+      regions_(trie) {
   frames_.resize(trie.depth() + 1);
   cursors_.resize(trie.depth() + 1);
   row_.resize(words_);
@@ -120,7 +124,9 @@ std::unique_ptr<LexicalTable> LexicalTables::build(const LexCursor& cursor, uint
   if (characters && characters->at_boundary(cursor.decoder)) {
     classes = characters->classes_of(cursor);
   }
-  if (classes != CharacterStepper::kNoClasses) {
+  if (const ByteRegion* region = stepper_.region(cursor)) {
+    regions_.fill(*region, cursor.tracked, root, row_.data(), table->remainders_);
+  } else if (classes != CharacterStepper::kNoClasses) {
     ++built_by_class_;
     visit_classes(*table, *characters, classes, cursor);
   } else {

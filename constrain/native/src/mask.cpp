@@ -36,16 +36,68 @@ const LexicalTable* MaskFiller::fill(Machine& machine, const Config& config, uin
   const Trial trial(machine);
   start_ = config;
   const LexicalView view = machine.lexical(config);
-  if (!view.present) {
+  const LexicalTable* base = nullptr;
+  later_.clear();
+  if (view.present) {
+    base = &tables_.get(view.cursor, 0);
+    base->write_to(row, tables_.words());
+    end_unit(machine, config, *base, row);
+    if (view.exceptional) walk(machine, config, 0, Below::kTable, false, row);
+  } else {
     std::fill_n(row, tables_.words(), 0u);
-    walk(machine, config, 0, Below::kClear, row);
+    if (view.split) {
+      base = add(machine, config, 0, row);
+    } else {
+      walk(machine, config, 0, Below::kClear, false, row);
+    }
+  }
+  while (!later_.empty()) {
+    const Later later = later_.back();
+    later_.pop_back();
+    add(machine, later.config, later.node, row);
+  }
+  return base;
+}
+
+const LexicalTable* MaskFiller::add(Machine& machine, const Config& config, uint32_t node,
+                                    uint32_t* row) {
+  const LexicalView view = machine.lexical(config);
+  if (view.present) return add_unit(machine, config, view, node, row);
+  if (!view.split) {
+    walk(machine, config, node, Below::kClear, true, row);
     return nullptr;
   }
-  const LexicalTable& table = tables_.get(view.cursor, 0);
-  table.write_to(row, tables_.words());
-  end_unit(machine, config, table, row);
-  if (view.exceptional) walk(machine, config, 0, Below::kTable, row);
-  return &table;
+  const LexicalTable* base = nullptr;
+  parts_.clear();
+  machine.parts(config, parts_);
+  for (const Config& part : parts_) {
+    const LexicalView own = machine.lexical(part);
+    if (!own.present) {
+      walk(machine, part, node, Below::kClear, true, row);
+    } else if (const LexicalTable* table = add_unit(machine, part, own, node, row); !base) {
+      base = table;
+    }
+  }
+  return base;
+}
+
+const LexicalTable* MaskFiller::add_unit(Machine& machine, const Config& config,
+                                         const LexicalView& view, uint32_t node, uint32_t* row) {
+  const LexicalTable& table = tables_.get(view.cursor, node);
+  // What takes bits out again needs a row of its own.
+  const bool alone = table.takes_out() || view.exceptional;
+  uint32_t* to = row;
+  if (alone) {
+    scratch_.assign(tables_.words(), 0u);
+    to = scratch_.data();
+  }
+  table.add_to(to);
+  end_unit(machine, config, table, to);
+  if (view.exceptional) walk(machine, config, node, Below::kTable, false, to);
+  if (alone) {
+    for (size_t i = 0; i < tables_.words(); ++i) row[i] |= to[i];
+  }
+  return table.dense() ? &table : nullptr;
 }
 
 void MaskFiller::open(Machine& machine, const Config& config, const TrieNode& node, Below below,
@@ -61,7 +113,7 @@ void MaskFiller::open(Machine& machine, const Config& config, const TrieNode& no
 }
 
 void MaskFiller::walk(Machine& machine, const Config& config, uint32_t top, Below below,
-                      uint32_t* row) {
+                      bool shared, uint32_t* row) {
   size_t depth = 0;
   configs_[0] = config;
   open(machine, config, trie_.node(top), below, frames_[0]);
@@ -98,8 +150,17 @@ void MaskFiller::walk(Machine& machine, const Config& config, uint32_t top, Belo
       if (!alive) continue;
       if (trie_.subtree_size(n) >= kTableTokens) {
         const LexicalView view = machine.lexical(next);
+        if (view.split || (shared && view.exceptional)) {
+          for (const uint32_t token : trie_.own_tokens(n)) set_bit(row, token);
+          later_.push_back({next, n});
+          continue;
+        }
         if (view.present) {
           const LexicalTable& table = tables_.get(view.cursor, n);
+          if (shared && table.takes_out()) {
+            later_.push_back({next, n});
+            continue;
+          }
           table.add_to(row);
           end_unit(machine, next, table, row);
           if (!view.exceptional) continue;

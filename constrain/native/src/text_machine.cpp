@@ -68,7 +68,7 @@ bool TextMachine::complete(const Config& c, std::string& out, size_t limit) {
 }
 
 std::unique_ptr<Machine> make_machine(std::shared_ptr<const Program> program, LexicalPool& pool) {
-  if (program->grammar) return std::make_unique<GrammarMachine>(std::move(program));
+  if (program->grammar) return std::make_unique<GrammarMachine>(std::move(program), pool);
   if (program->text) return std::make_unique<TextMachine>(std::move(program), pool);
   return std::make_unique<JsonMachine>(std::move(program), pool);
 }

@@ -19,6 +19,8 @@
 
 #include "constrain/grammar_stacks.hpp"
 #include "constrain/grammar_tables.hpp"
+#include "constrain/grammar_units.hpp"
+#include "constrain/lexical_pool.hpp"
 #include "constrain/machine.hpp"
 #include "constrain/program.hpp"
 
@@ -27,13 +29,15 @@ namespace constrain {
 class GrammarMachine final : public Machine {
  public:
   // Throws Error if the program is malformed.
-  explicit GrammarMachine(std::shared_ptr<const Program> program);
+  GrammarMachine(std::shared_ptr<const Program> program, LexicalPool& pool);
 
   Config start() override;
   bool step(Config& config, uint8_t byte) override;
   bool accepts(const Config& config) override { return (config.w[0] & kAccepts) != 0; }
-  LexicalView lexical(const Config&) override { return {}; }
-  bool leave(Config&, uint32_t) override { return false; }
+  // An item in a unit (grammar_units.hpp) has a table; several items are parts of a union.
+  LexicalView lexical(const Config& config) override;
+  void parts(const Config& config, std::vector<Config>& out) override;
+  bool leave(Config& config, uint32_t outcome) override;
   void begin_trial() override;
   void end_trial() override;
   bool live_bytes(const Config& config, ByteSet& out) override;
@@ -84,6 +88,9 @@ class GrammarMachine final : public Machine {
   bool keep();                   // items_ to kept_: what reads; false: nothing is left
   bool resolves(Item item);      // something valid lies behind an item under an obligation
   Config pack();
+  bool has_unit(const Item& item) {
+    return item.key < states_ && units_.unit(item.key).region != GrammarTables::kNone;
+  }
 
   bool walk_out(const Config& config, std::string& out, size_t limit);
   bool search_out(const Config& config, std::string& out, size_t limit);
@@ -92,6 +99,7 @@ class GrammarMachine final : public Machine {
 
   std::shared_ptr<const Program> program_;
   GrammarTables tables_;
+  GrammarUnits units_;
   uint32_t states_;
   GrammarStacks stacks_;
 

@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "constrain/byte_regions.hpp"
 #include "constrain/machine.hpp"
 #include "constrain/regex_dfa.hpp"
 #include "constrain/string_sets.hpp"
@@ -131,6 +132,13 @@ class LexicalPool final : public LexicalStepper, public CharacterStepper {
   std::string text_utf8(TextId text) const;
   StringSets& sets() { return sets_; }
 
+  // ---- regions of byte automata, whose cursors have the region as goal and its state as tracked
+  static constexpr uint32_t kRegion = 5u << 28;   // decoder of such a cursor
+  ByteRegions& regions() { return regions_; }
+  const ByteRegion* region(const LexCursor& cursor) const override {
+    return cursor.decoder == kRegion ? &regions_[cursor.goal] : nullptr;
+  }
+
   size_t bytes() const;
 
  private:
@@ -181,6 +189,7 @@ class LexicalPool final : public LexicalStepper, public CharacterStepper {
   IdSet node_set_;
   ListInterner lists_;
   StringSets sets_;
+  ByteRegions regions_;
   std::vector<std::unique_ptr<RegexDfa>> dfas_;
   std::vector<std::vector<int32_t>> dfa_programs_;
   std::unordered_map<uint64_t, std::vector<uint32_t>> dfa_index_;

@@ -15,11 +15,12 @@
 // where few characters are live).  All such tables share one trie of remainders and say which of
 // its tokens they mean.  Other tables walk the subtree with the lexical stepper.
 //
+// Tables of cursors in a region of a byte automaton are made by region_tables.hpp.
+//
 // Tables and class tries are bounded in bytes and dropped least recently used first, but only by
 // `trim`, so that pointers stay valid during a fill.
 #pragma once
 
-#include <bit>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -29,59 +30,11 @@
 #include "constrain/bits.hpp"
 #include "constrain/class_trie.hpp"
 #include "constrain/machine.hpp"
+#include "constrain/region_tables.hpp"
+#include "constrain/remainders.hpp"
 #include "constrain/trie.hpp"
 
 namespace constrain {
-
-// A trie of remainders: siblings contiguous, node 0 the empty remainder.  Tokens of node n are
-// words[word_begin[n], word_begin[n + 1]).
-struct RemainderTrie {
-  std::vector<TrieNode> nodes;
-  std::vector<uint32_t> word_begin;
-  std::vector<WordBits> words;
-
-  std::span<const WordBits> tokens(uint32_t n) const {
-    return {words.data() + word_begin[n], word_begin[n + 1] - word_begin[n]};
-  }
-  size_t bytes() const;
-};
-
-// What remains of the tokens that end a unit with one outcome: a trie, and which of its tokens.
-struct Remainders {
-  uint32_t outcome = 0;
-  std::shared_ptr<const RemainderTrie> trie;
-  // Empty: all tokens.  Else the tokens meant, for each of trie->words, and a bit for each node
-  // that has one of them at or below it.
-  std::vector<uint32_t> bits;
-  std::vector<uint64_t> below;
-
-  bool any_below(uint32_t n) const { return below.empty() || (below[n >> 6] >> (n & 63) & 1u); }
-  void add_tokens(uint32_t n, uint32_t* row) const {
-    if (bits.empty()) return or_words(row, trie->tokens(n));
-    for (uint32_t i = trie->word_begin[n]; i < trie->word_begin[n + 1]; ++i) {
-      row[trie->words[i].word] |= bits[i];
-    }
-  }
-  void clear_tokens(uint32_t n, uint32_t* row) const {
-    if (bits.empty()) return clear_words(row, trie->tokens(n));
-    for (uint32_t i = trie->word_begin[n]; i < trie->word_begin[n + 1]; ++i) {
-      row[trie->words[i].word] &= ~bits[i];
-    }
-  }
-  template <class Use>
-  void for_each_token(uint32_t n, Use use) const {
-    for (uint32_t i = trie->word_begin[n]; i < trie->word_begin[n + 1]; ++i) {
-      uint32_t left = bits.empty() ? trie->words[i].bits : bits[i];
-      for (; left != 0; left &= left - 1) {
-        use(trie->words[i].word * 32 + static_cast<uint32_t>(std::countr_zero(left)));
-      }
-    }
-  }
-  // Without the trie, which may be shared.
-  size_t bytes() const {
-    return sizeof(*this) + bits.capacity() * sizeof(uint32_t) + below.capacity() * sizeof(uint64_t);
-  }
-};
 
 class LexicalTable {
  public:
@@ -94,6 +47,8 @@ class LexicalTable {
   // Tokens that end exactly with the unit are part of the inside row already, because the unit has
   // one outcome only: where leaving it is impossible they must be taken out again.
   bool merged() const { return merged_; }
+  // Using the table may take such tokens out of the row again.
+  bool takes_out() const { return merged_ && remainders_[0].any_at_root(); }
   // The whole inside row where it is kept whole, else null.
   const uint32_t* dense() const { return dense_.empty() ? nullptr : dense_.data(); }
   std::span<const WordBits> sparse() const { return sparse_; }
@@ -132,7 +87,7 @@ class LexicalTables {
   // benchmarks.
   uint64_t built() const { return built_; }
   uint64_t built_by_class() const { return built_by_class_; }
-  uint64_t steps() const { return steps_; }
+  uint64_t steps() const { return steps_ + regions_.steps(); }
   uint64_t visits() const { return visits_made_; }
 
  private:
@@ -240,6 +195,7 @@ class LexicalTables {
   std::vector<End> ends_;
   std::vector<Visit> visits_;
   Found found_, part_;
+  RegionTables regions_;
   std::vector<uint64_t> class_alive_;   // number of the visit * 2 + alive, by class
   std::vector<LexCursor> class_next_;   // behind each class, where class_alive_ says so
   struct Walk {

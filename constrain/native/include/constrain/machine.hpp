@@ -48,9 +48,13 @@ enum class LexStep : uint8_t {
 // own `step` for as long as the stepped config is still exceptional in a present unit, and what it
 // finds there overrides the table; where a stepped config is present and not exceptional any more,
 // the table is right about everything below.
+//
+// A config may be a union of others (a grammar's stacks): its texts are theirs together.  When
+// `split`, it is not in one unit itself, but some of its parts() are in units.
 struct LexicalView {
   bool present = false;
   bool exceptional = false;
+  bool split = false;
   LexCursor cursor;
 };
 
@@ -63,6 +67,8 @@ class Machine {
   // The bytes so far are a valid text.
   virtual bool accepts(const Config& config) = 0;
   virtual LexicalView lexical(const Config& config) = 0;
+  // Of a config whose view is split: appends configs that it is the union of.
+  virtual void parts(const Config&, std::vector<Config>&) {}
   // From a config inside a unit to the config just behind the unit's last byte, for a unit that
   // ended unexceptionally with this outcome (bit i: the i-th tracked language holds).  False: dead.
   virtual bool leave(Config& config, uint32_t outcome) = 0;
@@ -127,6 +133,8 @@ class CharacterStepper {
   virtual bool ends(const LexCursor& cursor, uint32_t& outcome) = 0;
 };
 
+class ByteRegion;
+
 // The lexical automata of a vocabulary.  Cursors are stepped without interning.
 class LexicalStepper {
  public:
@@ -135,6 +143,9 @@ class LexicalStepper {
   virtual LexStep step(LexCursor& cursor, uint8_t byte, uint32_t& outcome) = 0;
   // The same by characters, or null.
   virtual CharacterStepper* by_characters() { return nullptr; }
+  // The region of a byte automaton that the cursor stands in, at the state `cursor.tracked`; null for
+  // any other unit.  Such a cursor is not stepped; outcomes are states of the region.
+  virtual const ByteRegion* region(const LexCursor&) const { return nullptr; }
 };
 
 }  // namespace constrain

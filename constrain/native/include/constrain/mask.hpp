@@ -9,6 +9,8 @@
 //   exceptional; what that finds overrides the table;
 // * from a config outside of units the trie is walked with the machine; where the walk enters a
 //   unit above many tokens, a table for that trie node takes over;
+// * a config that is a union is split into parts, each of which may have a table, and the rows are
+//   united;
 // * where the machine is unsure, because the text of the unit that a token ends has come to matter
 //   within the same token, the token is stepped through from its first byte.
 //
@@ -53,7 +55,15 @@ class MaskFiller {
 
   void open(Machine& machine, const Config& config, const TrieNode& node, Below below,
             Frame& frame);
-  void walk(Machine& machine, const Config& config, uint32_t node, Below below, uint32_t* row);
+  // `shared`: the row has bits of others, so none may be taken out again; what would do that is left
+  // for later.
+  void walk(Machine& machine, const Config& config, uint32_t node, Below below, bool shared,
+            uint32_t* row);
+  // row |= tokens below a node; at it too where the config or all its parts have tables.  Returns a
+  // table with a row of its own that was used, or null.
+  const LexicalTable* add(Machine& machine, const Config& config, uint32_t node, uint32_t* row);
+  const LexicalTable* add_unit(Machine& machine, const Config& config, const LexicalView& view,
+                               uint32_t node, uint32_t* row);
   // Tokens that end the unit, for a table whose inside row is in `row` already.
   void end_unit(Machine& machine, const Config& config, const LexicalTable& table, uint32_t* row);
   void walk_remainders(Machine& machine, const Config& config, const Remainders& remainders,
@@ -69,6 +79,14 @@ class MaskFiller {
   std::vector<Frame> remainder_frames_;
   std::vector<Config> remainder_configs_;
   std::vector<uint32_t> pending_;
+  // What is to be added below a node, behind the walk that found it.
+  struct Later {
+    Config config;
+    uint32_t node;
+  };
+  std::vector<Later> later_;
+  std::vector<Config> parts_;
+  std::vector<uint32_t> scratch_;
   uint64_t steps_ = 0;
   uint64_t tried_ = 0;
 };

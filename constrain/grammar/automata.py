@@ -7,9 +7,8 @@ Two kinds, both deterministic once built, with state 0 as their start:
 * over bytes (`ByteDfa`): a row is a sorted list of disjoint ranges ``(first, last, state)``, beside
   edges that consume nothing: calls of other nets and marks (see `constrain.grammar.flatten`).
 
-Ranges keep a row short where a class of characters has hundreds of bytes.  Costs: determinisation
-is linear in what it makes, which a limit bounds; minimisation is a worklist refinement that visits
-a state again only when the class of a successor was split.
+Ranges keep a row short where a class of characters has hundreds of bytes.  Cost: determinisation is
+linear in what it makes, which a limit bounds; for minimisation see `constrain.grammar.partition`.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 from constrain.errors import LimitExceededError
+from constrain.grammar.partition import Classes, Numbers, live_states, partition
 
 __all__ = [
     "ByteDfa",
@@ -24,69 +24,12 @@ __all__ = [
     "Range",
     "SymbolDfa",
     "SymbolNfa",
-    "live_states",
     "merge_ranges",
-    "partition",
+    "row_classes",
     "strong_components",
 ]
 
 Range = tuple[int, int, int]
-
-
-def partition(
-    classes: list[int],
-    successors: Sequence[Iterable[int]],
-    signature: Callable[[int, list[int]], Hashable],
-) -> list[int]:
-    """The coarsest refinement of `classes` (one per state) that `signature` cannot split.
-
-    `signature(state, classes)` is hashable and depends on the classes of `successors[state]` alone.
-    """
-    count = len(classes)
-    predecessors: list[list[int]] = [[] for _ in range(count)]
-    for state, targets in enumerate(successors):
-        for target in set(targets):
-            predecessors[target].append(state)
-    members: dict[int, set[int]] = {}
-    for state, label in enumerate(classes):
-        members.setdefault(label, set()).add(state)
-    classes = list(classes)
-    fresh = max(members, default=-1) + 1
-    dirty: set[int] = set(range(count))
-    while dirty:
-        affected: dict[int, list[int]] = {}
-        for state in dirty:
-            affected.setdefault(classes[state], []).append(state)
-        dirty = set()
-        moves: list[tuple[int, list[int]]] = []
-        for label, states in affected.items():
-            everyone = members[label]
-            if len(everyone) == 1:
-                continue
-            groups: dict[Hashable, list[int]] = {}
-            for state in states:
-                groups.setdefault(signature(state, classes), []).append(state)
-            keep: Hashable = None
-            if len(states) < len(everyone):
-                # Members that are not dirty all have one signature: that of any of them.
-                touched = set(states)
-                calm = next(state for state in everyone if state not in touched)
-                keep = signature(calm, classes)
-            else:
-                keep = max(groups, key=lambda key: len(groups[key]))
-            for key, group in groups.items():
-                if key != keep:
-                    moves.append((label, group))
-        for label, group in moves:
-            members[label].difference_update(group)
-            members[fresh] = set(group)
-            for state in group:
-                classes[state] = fresh
-            fresh += 1
-        for _, group in moves:
-            for state in group:
-                dirty.update(predecessors[state])
-    return classes
 
 
 def strong_components(graph: Mapping[int, Iterable[int]]) -> list[list[int]]:
@@ -171,39 +114,15 @@ class SymbolDfa:
         # States that lead nowhere have a class of their own and are not reached.
         start = [2 if s not in live else int(s in self.finals) for s in range(len(rows))]
 
-        def signature(state: int, classes: list[int]) -> Hashable:
+        def signature(state: int, classes: Classes) -> Hashable:
             return frozenset((x, classes[t]) for x, t in rows[state].items())
 
         classes = partition(start, [list(row.values()) for row in rows], signature)
-        number = {classes[0]: 0}
-        order = [0]
-        result: list[dict[int, int]] = []
-        for state in order:
-            row = {}
-            for symbol, target in rows[state].items():
-                label = classes[target]
-                if label not in number:
-                    number[label] = len(order)
-                    order.append(target)
-                row[symbol] = number[label]
-            result.append(row)
-        return SymbolDfa(result, {i for i, state in enumerate(order) if state in self.finals})
-
-
-def live_states(finals: Iterable[int], successors: Sequence[Iterable[int]]) -> set[int]:
-    """States from which a final one is reached."""
-    predecessors: list[list[int]] = [[] for _ in successors]
-    for state, targets in enumerate(successors):
-        for target in targets:
-            predecessors[target].append(state)
-    live = set(finals)
-    todo = list(live)
-    while todo:
-        for state in predecessors[todo.pop()]:
-            if state not in live:
-                live.add(state)
-                todo.append(state)
-    return live
+        number = Numbers(classes)
+        number(0)
+        result = [{x: number(t) for x, t in rows[state].items()} for state in number.order]
+        finals = {at for at, state in enumerate(number.order) if state in self.finals}
+        return SymbolDfa(result, finals)
 
 
 class SymbolNfa:
@@ -305,44 +224,64 @@ class ByteDfa:
     def reduced(self) -> ByteDfa:
         """Minimal and trim."""
         rows, special = self.rows, self.special
-        everyone = [[r[2] for r in rows[s]] + list(special[s].values()) for s in range(len(rows))]
-        live = live_states(self.finals, everyone)
+        successors = _successors(rows, special)
+        live = live_states(self.finals, successors)
         if 0 not in live:
             return ByteDfa([[]], [{}], set())
-        rows = [[r for r in row if r[2] in live] for row in rows]
-        special = [{x: t for x, t in row.items() if t in live} for row in special]
-        for state in range(len(rows)):
-            if state not in live:
-                rows[state], special[state] = [], {}
+        if len(live) < len(rows):
+            rows = [
+                [r for r in row if r[2] in live] if s in live else [] for s, row in enumerate(rows)
+            ]
+            special = [
+                {x: t for x, t in row.items() if t in live} if s in live else {}
+                for s, row in enumerate(special)
+            ]
+            successors = _successors(rows, special)
         start = [2 if s not in live else int(s in self.finals) for s in range(len(rows))]
 
-        def signature(state: int, classes: list[int]) -> Hashable:
-            ranges = tuple(merge_ranges((a, b, classes[t]) for a, b, t in rows[state]))
-            extra = special[state]
-            if not extra:
-                return ranges
-            return ranges, frozenset((x, classes[t]) for x, t in extra.items())
-
-        successors = [[r[2] for r in rows[s]] + list(special[s].values()) for s in range(len(rows))]
-        classes = partition(start, successors, signature)
-        number = {classes[0]: 0}
-        order = [0]
+        number = Numbers(partition(start, successors, _signature(rows, special)))
+        number(0)
         new_rows: list[list[Range]] = []
         new_special: list[dict[int, int]] = []
+        for state in number.order:
+            row = [(a, b, number(t)) for a, b, t in rows[state]]
+            new_rows.append(row if len(row) == 1 else merge_ranges(row))
+            new_special.append({x: number(t) for x, t in special[state].items()})
+        finals = {at for at, state in enumerate(number.order) if state in self.finals}
+        return ByteDfa(new_rows, new_special, finals)
 
-        def rename(target: int) -> int:
-            label = classes[target]
-            if label not in number:
-                number[label] = len(order)
-                order.append(target)
-            return number[label]
 
-        for state in order:
-            new_rows.append(merge_ranges([(a, b, rename(t)) for a, b, t in rows[state]]))
-            new_special.append({x: rename(t) for x, t in special[state].items()})
-        return ByteDfa(
-            new_rows, new_special, {i for i, state in enumerate(order) if state in self.finals}
-        )
+def row_classes(labels: list[int], rows: Sequence[Sequence[Range]]) -> list[int]:
+    """The classes of the states of an automaton over bytes, which `labels` tell apart at least."""
+    return partition(labels, [[r[2] for r in row] for row in rows], _signature(rows, None))
+
+
+def _signature(
+    rows: Sequence[Sequence[Range]], special: Sequence[Mapping[int, int]] | None
+) -> Callable[[int, Classes], Hashable]:
+    def signature(state: int, classes: Classes) -> Hashable:
+        row = rows[state]
+        ranges: Hashable
+        if len(row) == 1:
+            first, last, target = row[0]
+            ranges = first, last, classes[target]
+        else:
+            ranges = tuple(merge_ranges((a, b, classes[t]) for a, b, t in row))
+        extra = special[state] if special is not None else None
+        if not extra:
+            return ranges
+        return ranges, frozenset((x, classes[t]) for x, t in extra.items())
+
+    return signature
+
+
+def _successors(
+    rows: Sequence[Sequence[Range]], special: Sequence[Mapping[int, int]]
+) -> list[list[int]]:
+    return [
+        [r[2] for r in row] + [*extra.values()] if extra else [r[2] for r in row]
+        for row, extra in zip(rows, special)
+    ]
 
 
 class ByteNfa:
@@ -378,33 +317,38 @@ class ByteNfa:
         rows: list[list[Range]] = []
         special: list[dict[int, int]] = []
         finals: set[int] = set()
-        closed: dict[frozenset[int], frozenset[int]] = {}
+        closed: dict[tuple[int, ...], int] = {}
+        ranges_of, special_of, empty = self.ranges, self.special, self.empty
 
-        def number(targets: Iterable[int]) -> int:
-            key = frozenset(targets)
-            closure = closed.get(key)
-            if closure is None:
-                closure = closed[key] = _closure(key, self.empty)
-            found = ids.get(closure)
+        def number(targets: tuple[int, ...]) -> int:
+            found = closed.get(targets)
             if found is None:
-                found = ids[closure] = len(order)
-                order.append(closure)
-                if found >= limit:
-                    raise LimitExceededError(
-                        f"the grammar needs more than {limit} byte states", limit="grammar_states"
-                    )
+                if len(targets) == 1 and not empty[targets[0]]:
+                    closure = frozenset(targets)
+                else:
+                    closure = _closure(targets, empty)
+                found = ids.get(closure)
+                if found is None:
+                    found = ids[closure] = len(order)
+                    order.append(closure)
+                    if found >= limit:
+                        raise LimitExceededError(
+                            f"the grammar needs more than {limit} byte states",
+                            limit="grammar_states",
+                        )
+                closed[targets] = found
             return found
 
         for states in order:
             if not self.finals.isdisjoint(states):
                 finals.add(len(rows))
-            sources = [self.ranges[state] for state in states if self.ranges[state]]
+            sources = [ranges_of[state] for state in states if ranges_of[state]]
             rows.append([(a, b, number(t)) for a, b, t in _sweep(sources)])
             extra: dict[int, set[int]] = {}
             for state in states:
-                for symbol, target in self.special[state]:
+                for symbol, target in special_of[state]:
                     extra.setdefault(symbol, set()).add(target)
-            special.append({symbol: number(found) for symbol, found in extra.items()})
+            special.append({x: number(tuple(sorted(t))) for x, t in extra.items()} if extra else {})
         return ByteDfa(rows, special, finals)
 
 

@@ -198,6 +198,7 @@ class _Builder:
         nfa.finals = set(net.finals)
         behind: dict[tuple[int, tuple[int, ...]], int] = {}
         copies: dict[tuple[int, int], int] = {}
+        trie: dict[tuple[int, int], int] = {}
         for state, row in enumerate(net.rows):
             for symbol, target in row.items():
                 if symbol >= 0:
@@ -212,6 +213,9 @@ class _Builder:
                 place = (target, self.grammar.skips.get(at, ()))
                 if place not in behind:
                     behind[place] = self._behind(nfa, at, target)
+                if isinstance(terminal, Terminal) and terminal.text is not None:
+                    nfa.empty[_write(nfa, trie, state, terminal.text)].append(behind[place])
+                    continue
                 key = (at, target)
                 if key not in copies:
                     copies[key] = self._add_terminal(nfa, terminal, behind[place])
@@ -223,7 +227,18 @@ def _is_large(terminal: Terminal | Embedded, called_states: int) -> bool:
     if isinstance(terminal, Embedded) or len(terminal.rows) <= called_states:
         return False
     # A literal is a chain: copying it costs no more than what calls it.
-    return called_states == 0 or any(len(row) > 1 for row in terminal.rows)
+    return called_states == 0 or terminal.text is None
+
+
+def _write(nfa: ByteNfa, trie: dict[tuple[int, int], int], state: int, text: bytes) -> int:
+    """The state behind a text that begins at a state; texts there share their beginnings."""
+    for byte in text:
+        target = trie.get((state, byte))
+        if target is None:
+            target = trie[state, byte] = nfa.state()
+            nfa.ranges[state].append((byte, byte, target))
+        state = target
+    return state
 
 
 def byte_mask(row: Iterable[Range]) -> int:

@@ -63,13 +63,14 @@ class Terminal:
     """A terminal's automaton: no lexeme is empty, and state 0 has no incoming edge.
 
     `ends[state]` is None inside a lexeme, else the obligation (a state of `obligations`) under
-    which the lexeme may end here.
+    which the lexeme may end here.  `text` is the only lexeme of a terminal that has just one.
     """
 
     name: str
     rows: tuple[tuple[Range, ...], ...]
     ends: tuple[int | None, ...]
     obligations: Obligations = field(default_factory=Obligations)
+    text: bytes | None = None
 
     @property
     def empty(self) -> bool:

@@ -24,13 +24,14 @@ Cost: states times ranges of bytes; a limit bounds the states.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 from constrain.errors import LimitExceededError, RegexError
-from constrain.grammar.automata import Range, live_states, merge_ranges, partition
+from constrain.grammar.automata import Range, merge_ranges, row_classes
 from constrain.grammar.ir import ANYTHING, Obligations, Terminal
+from constrain.grammar.partition import Numbers, live_states
 from constrain.grammar.regex_threads import GHOST, MATCH, Threads
 from constrain.grammar.utf8 import byte_rows
 from constrain.regex.charsets import CharSet
@@ -47,7 +48,7 @@ _OTHER, _LEXEME, _LONGER = 0, 1, 2
 def literal_terminal(name: str, text: bytes) -> Terminal:
     """The terminal whose only lexeme is `text`, which is not empty."""
     rows: list[tuple[Range, ...]] = [((byte, byte, at + 1),) for at, byte in enumerate(text)]
-    return Terminal(name, (*rows, ()), (*(None for _ in text), ANYTHING))
+    return Terminal(name, (*rows, ()), (*(None for _ in text), ANYTHING), text=text)
 
 
 @lru_cache(maxsize=1024)
@@ -282,31 +283,24 @@ def _minimal(
 ) -> tuple[list[int], Obligations]:
     """Minimises the automaton of obligations; 0 is always met, _FAIL never."""
     rows = [[(0, 255, 0)], [(0, 255, 1)], *rows[2:]]
-
-    def signature(state: int, classes: list[int]) -> Hashable:
-        return tuple(merge_ranges((a, b, classes[t]) for a, b, t in rows[state]))
-
-    successors = [[r[2] for r in row] for row in rows]
-    classes = partition([int(e) for e in ends], successors, signature)
-    anything, nothing = classes[0], classes[1]
-    number = {anything: 0, nothing: _FAIL}
-    order: list[int] = [0]
+    number = Numbers(row_classes([int(e) for e in ends], rows))
+    number(0)
+    number(1)
 
     def rename(state: int) -> int:
-        label = classes[state]
-        if label not in number:
-            number[label] = len(order)
-            order.append(state)
-        return number[label]
+        # What is never met has no number of its own.
+        found = number(state)
+        return found if found == 0 else found - 1 or _FAIL
 
     starts = [rename(state) for state in begins]
     result: list[tuple[Range, ...]] = [()]
-    at = 1
-    while at < len(order):
-        row = [(a, b, rename(t)) for a, b, t in rows[order[at]]]
+    at = 2
+    while at < len(number.order):
+        row = [(a, b, rename(t)) for a, b, t in rows[number.order[at]]]
         result.append(tuple(r for r in merge_ranges(row) if r[2] != _FAIL))
         at += 1
-    return starts, Obligations(tuple(result), tuple(ends[state] for state in order))
+    met = [ends[state] for state in number.order]
+    return starts, Obligations(tuple(result), (met[0], *met[2:]))
 
 
 def _minimal_lexemes(
@@ -320,23 +314,11 @@ def _minimal_lexemes(
     if 0 not in live:
         return [[]], [_FAIL]
     rows = [[r for r in row if r[2] in live] if s in live else [] for s, row in enumerate(rows)]
-
-    def signature(state: int, classes: list[int]) -> Hashable:
-        return tuple(merge_ranges((a, b, classes[t]) for a, b, t in rows[state]))
-
     # The start is a class of its own, so that nothing enters it.
-    initial = [0, *(begins[s] + 3 if s in live else 1 for s in range(1, len(rows)))]
-    classes = partition(initial, [[r[2] for r in row] for row in rows], signature)
-    number = {classes[0]: 0}
-    order = [0]
-    result: list[list[Range]] = []
-    for state in order:
-        row = []
-        for first, last, target in rows[state]:
-            label = classes[target]
-            if label not in number:
-                number[label] = len(order)
-                order.append(target)
-            row.append((first, last, number[label]))
-        result.append(merge_ranges(row))
-    return result, [begins[state] for state in order]
+    labels = [0, *(begins[s] + 3 if s in live else 1 for s in range(1, len(rows)))]
+    number = Numbers(row_classes(labels, rows))
+    number(0)
+    result = [
+        merge_ranges([(a, b, number(t)) for a, b, t in rows[state]]) for state in number.order
+    ]
+    return result, [begins[state] for state in number.order]

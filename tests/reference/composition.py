@@ -48,7 +48,7 @@ def _repeated(part: Repeat, text: str, begin: int) -> frozenset[int]:
     while places and (part.max is None or count <= part.max):
         if count >= part.min:
             found |= places
-        key = (min(count, part.min), places)
+        key = (min(count, max(part.min, 1)), places)
         if key in seen:
             break
         seen.add(key)

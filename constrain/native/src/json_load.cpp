@@ -11,34 +11,57 @@ constexpr uint32_t kUnset = 0xFFFFFFFFu;
 constexpr int kMaxLoadDepth = 4000;
 }  // namespace
 
-JsonTheory::JsonTheory(const Program& program, LexicalPool& pool)
-    : program_(program), pool_(pool), numbers_(program.plain_numbers) {
-  loaded_.assign(program.nodes.size() / 3, kUnset);
-  regexes_.assign(program.regexes.size(), kUnset);
-  strings_.reserve(program.strings.size());
-  for (const std::string& s : program.strings) strings_.push_back(pool.text(s));
-  constants_.assign(program.values.size() / 3, kUnset);
+JsonTheory::JsonTheory(bool plain_numbers, LexicalPool& pool)
+    : pool_(pool), numbers_(plain_numbers) {
   for (const ValueKind kind : {ValueKind::kNull, ValueKind::kTrue, ValueKind::kFalse})
     values_.push_back({kind, 0});
   values_.push_back({ValueKind::kNull, kUnset});  // kUnknownValue
   free_ = atom(Fop::kType, 99);                   // no type: never true of a value by itself
 }
 
+Formula JsonTheory::add(std::shared_ptr<const Program> program) {
+  const int32_t root = program->root;
+  for (uint32_t at = 0; at < sources_.size(); ++at) {
+    if (same_nodes(*sources_[at]->program, *program)) return load_in(at, root);
+  }
+  auto source = std::make_unique<Source>();
+  source->loaded.assign(program->nodes.size() / 3, kUnset);
+  source->regexes.assign(program->regexes.size(), kUnset);
+  source->strings.reserve(program->strings.size());
+  for (const std::string& s : program->strings) source->strings.push_back(pool_.text(s));
+  source->constants.assign(program->values.size() / 3, kUnset);
+  source->first_ref = uint32_t(refs_.size());
+  const auto at = uint32_t(sources_.size());
+  for (const int32_t node : program->refs) refs_.push_back({at, node});
+  source->program = std::move(program);
+  sources_.push_back(std::move(source));
+  return load_in(at, root);
+}
+
+// Loading may ask about a formula that refers to another program.
+Formula JsonTheory::load_in(uint32_t source, int32_t node) {
+  const uint32_t outer = source_;
+  source_ = source;
+  const Formula f = load(node);
+  source_ = outer;
+  return f;
+}
+
 Formula JsonTheory::load(int32_t node) {
-  if (loaded_[size_t(node)] != kUnset) return loaded_[size_t(node)];
+  if (const Formula f = source().loaded[size_t(node)]; f != kUnset) return f;
   if (++load_depth_ > kMaxLoadDepth)
     throw LimitError("the schema nests in-place keywords too deeply", "nesting");
   const Formula f = load_uncached(node);
   --load_depth_;
-  loaded_[size_t(node)] = f;
+  source().loaded[size_t(node)] = f;
   return f;
 }
 
 Formula JsonTheory::load_uncached(int32_t node) {
-  const int32_t* row = &program_.nodes[size_t(node) * 3];
+  const int32_t* row = &program().nodes[size_t(node) * 3];
   const Op op = Op(row[0]);
   const int32_t a = row[1], b = row[2];
-  const int32_t* args = program_.args.data();
+  const int32_t* args = program().args.data();
   const auto lexical = [&](LexId id) {
     return id == LexicalPool::kAnything ? kTrue : atom(Fop::kStringIn, id);
   };
@@ -48,7 +71,7 @@ Formula JsonTheory::load_uncached(int32_t node) {
   const auto array = [&](Formula f) { return f == kTrue ? kTrue : atom(Fop::kArrayIs, f); };
   const auto object = [&](Formula f) { return f == kTrue ? kTrue : atom(Fop::kObjectIs, f); };
   const auto decimal = [&](int32_t index) {
-    return numbers_.value(Decimal::parse(program_.strings[size_t(index)]));
+    return numbers_.value(Decimal::parse(program().strings[size_t(index)]));
   };
   switch (op) {
     case Op::kFalse: return kFalse;
@@ -62,21 +85,21 @@ Formula JsonTheory::load_uncached(int32_t node) {
     }
     case Op::kNot: return negate(load(a));
     case Op::kType: return atom(Fop::kType, uint32_t(a));
-    case Op::kRef: return atom(Fop::kRef, uint32_t(a));
+    case Op::kRef: return atom(Fop::kRef, source().first_ref + uint32_t(a));
     case Op::kEnum: {
       std::vector<uint32_t> values;
       for (int32_t i = 0; i < b; ++i) values.push_back(constant(uint32_t(args[a + i])));
       return in_values(std::move(values));
     }
     case Op::kRegex: {
-      LexId& id = regexes_[size_t(a)];
-      if (id == kUnset) id = pool_.regex(program_.regexes[size_t(a)]);
+      LexId& id = source().regexes[size_t(a)];
+      if (id == kUnset) id = pool_.regex(program().regexes[size_t(a)]);
       return lexical(id);
     }
     case Op::kStrings: {
       std::vector<std::vector<uint32_t>> texts;
       for (int32_t i = 0; i < b; ++i)
-        texts.push_back(pool_.text_code_points(strings_[size_t(args[a + i])]));
+        texts.push_back(pool_.text_code_points(source().strings[size_t(args[a + i])]));
       return lexical(pool_.strings(pool_.sets().from(std::move(texts))));
     }
     case Op::kMinLength: return lexical(pool_.min_length(uint32_t(a)));
@@ -87,7 +110,7 @@ Formula JsonTheory::load_uncached(int32_t node) {
     case Op::kInteger: return number(numbers_.integer());
     case Op::kIntegerLexical: return number(numbers_.integer_lexical());
     case Op::kObject: return load_object(args + a);
-    case Op::kHas: return object(atom(Fop::kHas, strings_[size_t(a)]));
+    case Op::kHas: return object(atom(Fop::kHas, source().strings[size_t(a)]));
     case Op::kUnevaluatedProperties: {
       std::vector<uint32_t> sources;
       for (int32_t i = 0; i < args[b]; ++i) {
@@ -117,9 +140,9 @@ Formula JsonTheory::load_uncached(int32_t node) {
 // The strings that satisfy a node, read off the program itself: a schema for property names may
 // refer back to the object that it belongs to, which is not loaded yet, but says nothing of strings.
 LexId JsonTheory::matcher(int32_t node) {
-  const uint32_t known = matchers_.find(uint64_t(node));
+  const uint32_t known = source().matchers.find(uint64_t(node));
   if (known != FlatMap::kMissing) return known;
-  const int32_t* row = &program_.nodes[size_t(node) * 3];
+  const int32_t* row = &program().nodes[size_t(node) * 3];
   const Op op = Op(row[0]);
   const int32_t a = row[1], b = row[2];
   LexId r = LexicalPool::kAnything;
@@ -130,14 +153,14 @@ LexId JsonTheory::matcher(int32_t node) {
     case Op::kOr:
     case Op::kOne: {
       std::vector<LexId> parts;
-      for (int32_t i = 0; i < b; ++i) parts.push_back(matcher(program_.args[size_t(a + i)]));
+      for (int32_t i = 0; i < b; ++i) parts.push_back(matcher(program().args[size_t(a + i)]));
       r = op == Op::kAnd  ? pool_.all_of(parts)
           : op == Op::kOr ? pool_.any_of(parts)
                           : pool_.exactly_one(parts);
       break;
     }
     case Op::kNot: r = pool_.negate(matcher(a)); break;
-    case Op::kRef: r = matcher(program_.refs[size_t(a)]); break;
+    case Op::kRef: r = matcher(program().refs[size_t(a)]); break;
     case Op::kFalse:
     case Op::kType:
     case Op::kEnum:
@@ -148,7 +171,7 @@ LexId JsonTheory::matcher(int32_t node) {
     default: break;  // about other types, so true of every string
   }
   --load_depth_;
-  matchers_.set(uint64_t(node), r);
+  source().matchers.set(uint64_t(node), r);
   return r;
 }
 
@@ -160,7 +183,7 @@ Formula JsonTheory::load_object(const int32_t* row) {
   std::vector<std::vector<uint32_t>> texts;
   const int32_t n_properties = *row++;
   for (int32_t i = 0; i < n_properties; ++i, row += 2) {
-    const TextId key = strings_[size_t(row[0])];
+    const TextId key = source().strings[size_t(row[0])];
     properties.push_back({key, load(row[1])});
     texts.push_back(pool_.text_code_points(key));
   }
@@ -180,7 +203,7 @@ Formula JsonTheory::load_object(const int32_t* row) {
   }
   if (names != LexicalPool::kAnything) generics.push_back({pool_.negate(names), kFalse});
   const int32_t n_required = *row++;
-  for (int32_t i = 0; i < n_required; ++i) required.push_back(strings_[size_t(*row++)]);
+  for (int32_t i = 0; i < n_required; ++i) required.push_back(source().strings[size_t(*row++)]);
   const uint32_t least = uint32_t(row[0]);
   const uint32_t most = row[1] < 0 ? UINT32_MAX : uint32_t(row[1]);
   // A table is only worth its place where it says something.
@@ -416,25 +439,25 @@ ValueId JsonTheory::value(ValueKind kind, uint32_t a) {
 }
 
 ValueId JsonTheory::constant(uint32_t index) {
-  if (constants_[index] != kUnset) return constants_[index];
+  if (source().constants[index] != kUnset) return source().constants[index];
   if (++load_depth_ > kMaxLoadDepth) throw LimitError("a constant nests too deeply", "nesting");
-  const int32_t* row = &program_.values[size_t(index) * 3];
+  const int32_t* row = &program().values[size_t(index) * 3];
   const ValueKind kind = ValueKind(row[0]);
   uint32_t a = 0;
   if (kind == ValueKind::kNumber) {
-    a = numbers_.value(Decimal::parse(program_.strings[size_t(row[1])]));
+    a = numbers_.value(Decimal::parse(program().strings[size_t(row[1])]));
   } else if (kind == ValueKind::kString) {
-    a = strings_[size_t(row[1])];
+    a = source().strings[size_t(row[1])];
   } else if (kind == ValueKind::kArray) {
     std::vector<uint32_t> items;
     for (int32_t i = 0; i < row[2]; ++i)
-      items.push_back(constant(uint32_t(program_.args[size_t(row[1] + i)])));
+      items.push_back(constant(uint32_t(program().args[size_t(row[1] + i)])));
     a = lists.intern(items);
   } else if (kind == ValueKind::kObject) {
     std::vector<std::pair<uint32_t, uint32_t>> members;
     for (int32_t i = 0; i < row[2]; ++i) {
-      const int32_t* pair = &program_.args[size_t(row[1] + 2 * i)];
-      members.push_back({strings_[size_t(pair[0])], constant(uint32_t(pair[1]))});
+      const int32_t* pair = &program().args[size_t(row[1] + 2 * i)];
+      members.push_back({source().strings[size_t(pair[0])], constant(uint32_t(pair[1]))});
     }
     std::sort(members.begin(), members.end());
     std::vector<uint32_t> flat;
@@ -442,7 +465,7 @@ ValueId JsonTheory::constant(uint32_t index) {
     a = lists.intern(flat);
   }
   --load_depth_;
-  return constants_[index] = value(kind, a);
+  return source().constants[index] = value(kind, a);
 }
 
 size_t JsonTheory::bytes() const {

@@ -17,16 +17,24 @@ constexpr const char* kLiterals[3] = {"null", "true", "false"};
 bool is_space(uint8_t b) { return b == ' ' || b == '\n' || b == '\r' || b == '\t'; }
 }  // namespace
 
-JsonMachine::JsonMachine(std::shared_ptr<const Program> program, LexicalPool& pool)
-    : program_(std::move(program)),
-      pool_(pool),
-      theory_(*program_, pool),
-      whitespace_(program_->whitespace),
-      declared_order_(program_->declared_order) {
+JsonMachine::JsonMachine(const Program& options, LexicalPool& pool)
+    : pool_(pool),
+      theory_(options.plain_numbers, pool),
+      whitespace_(options.whitespace),
+      declared_order_(options.declared_order) {
   nodes_.push_back({});  // node 0: the bottom
   any_object_ = theory_.add_table({}, {}, {}, 0, UINT32_MAX);
-  if (!theory_.satisfiable(theory_.root()))
-    throw UnsatisfiableConstraint("no value satisfies the schema");
+}
+
+JsonMachine::JsonMachine(std::shared_ptr<const Program> program, LexicalPool& pool)
+    : JsonMachine(*program, pool) {
+  root_ = add(std::move(program));
+  if (root_ == Formulas::kFalse) throw UnsatisfiableConstraint("no value satisfies the schema");
+}
+
+Formula JsonMachine::add(std::shared_ptr<const Program> program) {
+  const Formula root = theory_.add(std::move(program));
+  return theory_.satisfiable(root) ? root : Formulas::kFalse;
 }
 
 void JsonMachine::begin_trial() {

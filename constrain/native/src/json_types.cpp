@@ -24,7 +24,7 @@ Formula JsonTheory::typed_leaf(Formula a, Type type) {
       if (!typing_.insert(key).second)
         throw Error("a $ref leads back to itself without consuming anything");
       Memo memo;
-      const Formula f = load(program_.refs[n.a]);
+      const Formula f = load_ref(n.a);
       const Formula r = type == Type::kArray || type == Type::kObject
                             ? typed(f, type)
                             : rebuild(f, [&](Formula x) { return typed_leaf(x, type); }, memo);
@@ -88,7 +88,7 @@ LexId JsonTheory::string_language(Formula f) {
       const uint64_t key = pack(uint32_t(Type::kString), n.a);
       if (!typing_.insert(key).second)
         throw Error("a $ref leads back to itself without consuming anything");
-      r = string_language(load(program_.refs[n.a]));
+      r = string_language(load_ref(n.a));
       typing_.erase(key);
       break;
     }
@@ -130,7 +130,7 @@ NumberId JsonTheory::number_language(Formula f) {
       const uint64_t key = pack(uint32_t(Type::kNumber), n.a);
       if (!typing_.insert(key).second)
         throw Error("a $ref leads back to itself without consuming anything");
-      r = number_language(load(program_.refs[n.a]));
+      r = number_language(load_ref(n.a));
       typing_.erase(key);
       break;
     }
@@ -231,7 +231,7 @@ std::optional<std::vector<ValueId>> JsonTheory::candidates(Formula f, int depth)
   switch (n.op) {
     case Fop::kFalse: return std::vector<ValueId>{};
     case Fop::kInValues: return lists.copy(n.a);
-    case Fop::kRef: return candidates(load(program_.refs[n.a]), depth + 1);
+    case Fop::kRef: return candidates(load_ref(n.a), depth + 1);
     case Fop::kAnd:
       for (const Formula x : lists.copy(n.a))
         if (auto c = candidates(x, depth + 1)) return c;

@@ -8,8 +8,8 @@
 namespace constrain {
 
 TextMachine::TextMachine(std::shared_ptr<const Program> program, LexicalPool& pool) : pool_(pool) {
-  JsonTheory theory(*program, pool);
-  language_ = theory.string_language(theory.root());
+  JsonTheory theory(program->plain_numbers, pool);
+  language_ = theory.string_language(theory.add(std::move(program)));
   if (!pool.live(language_)) throw UnsatisfiableConstraint("no text matches");
 }
 

@@ -27,7 +27,7 @@ enum class Fop : uint8_t {
   kVar,        // a: value formula
   // value level
   kType,       // a: Type
-  kRef,        // a: index into the program's refs
+  kRef,        // a: index into the refs of all programs
   kInValues,   // a: list of values, sorted
   kStringIn,   // a: LexId; true of what is not a string
   kNumberIn,   // a: NumberId; true of what is not a number

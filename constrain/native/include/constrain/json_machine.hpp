@@ -23,7 +23,12 @@ class JsonMachine final : public Machine {
   // Throws UnsatisfiableConstraint if no value satisfies the program.
   JsonMachine(std::shared_ptr<const Program> program, LexicalPool& pool);
 
-  Config start() override { return start_at(theory_.root()); }
+  // Without a root: programs with these options can be added, and start_at() begins one.
+  JsonMachine(const Program& options, LexicalPool& pool);
+  // What the texts of a program satisfy; kFalse: it has none.
+  Formula add(std::shared_ptr<const Program> program);
+
+  Config start() override { return start_at(root_); }
   // Before a value that must satisfy `goal`.
   Config start_at(Formula goal);
   bool step(Config& config, uint8_t byte) override;
@@ -68,7 +73,7 @@ class JsonMachine final : public Machine {
   static Mode mode(const Config& c) { return Mode(c.w[0] & 0xFF); }
   static void set_mode(Config& c, Mode m, uint32_t flags = 0) {
     c.w[0] = uint32_t(m) | flags | (c.w[0] & (kTextUnknown | kUnsure));
-    for (size_t i = 2; i < c.w.size(); ++i) c.w[i] = 0;
+    for (size_t i = 2; i < kEmbeddedWords; ++i) c.w[i] = 0;
   }
   bool space(Config& c, uint8_t byte) const;
 
@@ -127,11 +132,11 @@ class JsonMachine final : public Machine {
   static uint32_t frame_seen(const StackNode& n);
   bool feed(Config& c, std::string_view text, std::string& out);
 
-  std::shared_ptr<const Program> program_;
   LexicalPool& pool_;
   JsonTheory theory_;
   Whitespace whitespace_;
   bool declared_order_;
+  Formula root_ = Formulas::kFalse;
   uint32_t any_object_ = 0;  // the table that says nothing
 
   FlatMap others_left_;

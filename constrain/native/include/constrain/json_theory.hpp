@@ -84,10 +84,13 @@ struct Child {
 
 class JsonTheory final : public Formulas {
  public:
-  JsonTheory(const Program& program, LexicalPool& pool);
+  JsonTheory(bool plain_numbers, LexicalPool& pool);
 
-  Formula root() { return load(program_.root); }
-  Formula node(int32_t n) { return load(n); }
+  // The formula of a program's root.  Several programs share formulas, tables and memos; equal ones
+  // are one.
+  Formula add(std::shared_ptr<const Program> program);
+  // A node of the first program.
+  Formula node(int32_t n) { return load_in(0, n); }
 
   // ---- one type of a value formula
   bool literal(Formula f, Type type);  // type: null, true or false
@@ -148,7 +151,7 @@ class JsonTheory final : public Formulas {
 
   // ---- values
   ValueId value(ValueKind kind, uint32_t a = 0);
-  ValueId constant(uint32_t index);  // of the program
+  ValueId constant(uint32_t index);  // of the program that is being loaded
   const Value& value(ValueId v) const { return values_[v]; }
   bool holds(Formula f, ValueId v);
   // All values of f if there are at most cap (and they can be found), else nothing.
@@ -195,6 +198,22 @@ class JsonTheory final : public Formulas {
     int old_;
   };
 
+  // What has been made of a program's rows so far.
+  struct Source {
+    std::shared_ptr<const Program> program;
+    std::vector<Formula> loaded;
+    std::vector<LexId> regexes;
+    std::vector<TextId> strings;
+    std::vector<ValueId> constants;
+    FlatMap matchers;
+    uint32_t first_ref = 0;   // of its refs among those of all programs
+  };
+  // The nodes that numbers are about: those of the program that is being loaded.
+  Source& source() { return *sources_[source_]; }
+  const Program& program() const { return *sources_[source_]->program; }
+  Formula load_in(uint32_t source, int32_t node);
+  // What an atom kRef refers to.
+  Formula load_ref(uint32_t ref) { return load_in(refs_[ref].first, refs_[ref].second); }
   Formula load(int32_t node);
   Formula load_uncached(int32_t node);
   LexId matcher(int32_t node);
@@ -335,16 +354,13 @@ class JsonTheory final : public Formulas {
   void ways_cost(Formula f, StringSet seen, Cost bound, Cheapest& best);
   void search_members(Formula f, StringSet seen, Cost bound, Cheapest& best);
 
-  const Program& program_;
   LexicalPool& pool_;
   NumberPool numbers_;
 
-  std::vector<Formula> loaded_;
+  std::vector<std::unique_ptr<Source>> sources_;
+  uint32_t source_ = 0;
+  std::vector<std::pair<uint32_t, int32_t>> refs_;   // source and node of each kRef
   int load_depth_ = 0;
-  FlatMap matchers_;
-  std::vector<LexId> regexes_;
-  std::vector<TextId> strings_;
-  std::vector<ValueId> constants_;
   std::vector<Value> values_;
   FlatMap value_index_;
 

@@ -19,9 +19,11 @@ using StateId = uint32_t;
 inline constexpr StateId kNoState = 0xFFFFFFFFu;
 
 // Words of a configuration; their meaning belongs to the machine.  Two configs are the same state
-// if and only if all words are equal.
+// if and only if all words are equal.  A machine that can be embedded in another one leaves the
+// words from kEmbeddedWords on alone: there the outer machine keeps what it needs.
+inline constexpr size_t kEmbeddedWords = 12;
 struct Config {
-  std::array<uint32_t, 12> w{};
+  std::array<uint32_t, kEmbeddedWords + 2> w{};
   bool operator==(const Config&) const = default;
 };
 

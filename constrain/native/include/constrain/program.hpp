@@ -37,4 +37,16 @@ struct Program {
   std::vector<std::shared_ptr<const Program>> parts;   // of a grammar, by foreign number
 };
 
+// One machine can run both: all that is no formula is the same.
+inline bool same_options(const Program& a, const Program& b) {
+  return a.whitespace == b.whitespace && a.plain_numbers == b.plain_numbers &&
+         a.declared_order == b.declared_order;
+}
+
+// All tables are the same; the roots may differ.
+inline bool same_nodes(const Program& a, const Program& b) {
+  return a.nodes == b.nodes && a.args == b.args && a.refs == b.refs && a.values == b.values &&
+         a.regexes == b.regexes && a.strings == b.strings;
+}
+
 }  // namespace constrain

@@ -29,7 +29,7 @@ class ToyStepper final : public LexicalStepper {
     } else if (b == '"') {
       outcome = c.tracked == 1 ? 7 : 3;
       return LexStep::kEnd;
-    } else if (b < 0x20 || (c.goal == 1 && b == 'x')) {
+    } else if (b < 0x20 || b == kTokenMark || (c.goal == 1 && b == 'x')) {
       return LexStep::kDead;
     } else if (b == '\\') {
       c.decoder = 1;

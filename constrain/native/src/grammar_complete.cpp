@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "constrain/grammar_machine.hpp"
+#include "constrain/trie.hpp"
 
 namespace constrain {
 namespace {
@@ -30,11 +31,39 @@ std::string show(unsigned byte) {
 
 }  // namespace
 
+// Names the token if there is one only.
+std::string GrammarMachine::describe_token(Config config) {
+  uint32_t id = 0;
+  for (int rest = 0; rest < 3; ++rest) {
+    int only = -1;
+    Config behind;
+    for (int byte = 0; byte < 256; ++byte) {
+      Config next = config;
+      if (!step(next, uint8_t(byte))) continue;
+      if (only >= 0) return "a special token";
+      only = byte;
+      behind = next;
+    }
+    id = id << 8 | uint32_t(only);
+    config = behind;
+  }
+  return "the special token " + std::to_string(id);
+}
+
 std::string GrammarMachine::describe(const Config& config) {
+  if (is_place(config)) {
+    const std::string text = foreign_.machine(number_of(config)).describe(config);
+    return accepts(config) ? text + " or the end" : text;
+  }
   std::bitset<256> next;
+  std::string token;
   for (unsigned byte = 0; byte < 256; ++byte) {
     Config trial = config;
     next[byte] = step(trial, uint8_t(byte));
+    if (byte == kTokenMark && next[byte]) {
+      token = describe_token(trial);
+      next[byte] = false;
+    }
   }
   std::vector<std::string> parts;
   bool beyond = false;
@@ -55,6 +84,7 @@ std::string GrammarMachine::describe(const Config& config) {
     byte = last;
   }
   if (beyond) parts.push_back(next.count() > 128 && next['a'] ? "any other character" : show(128));
+  if (!token.empty()) parts.push_back(token);
   if (accepts(config)) parts.push_back("the end");
   if (parts.empty()) return "nothing";
   std::string text;
@@ -99,28 +129,56 @@ uint32_t GrammarMachine::stack_distance(StackId wanted, Distances& known) {
   return known.at(wanted);
 }
 
+void GrammarMachine::measure() {
+  if (tables_.measured()) return;
+  std::vector<uint32_t> lengths;
+  for (uint32_t number = 0; number < foreign_.count(); ++number) {
+    const std::string* text = foreign_.text(number);
+    lengths.push_back(text ? uint32_t(text->size()) : kFar);
+  }
+  tables_.measure(lengths);
+}
+
 // Follows the cheapest item out, without looking at obligations.
 bool GrammarMachine::walk_out(const Config& config, std::string& out, size_t limit) {
-  const std::span<const Item> all = items(config);
+  measure();
+  Item single{0, 0};
+  std::span<const Item> all(&single, 1);
+  if (is_place(config)) {
+    single = {kPlaceKey | foreign_.place(config, number_of(config), 0), config.w[kStacks]};
+  } else {
+    all = items(config);
+  }
   Distances known{{GrammarStacks::kOnlyBottom, 0}};
   uint32_t best = kFar;
   Item item{0, 0};
+  std::string text;
   for (const Item& candidate : all) {
-    const uint32_t cost =
-        sum(tables_.distance(state_of(candidate.key)), stack_distance(candidate.stacks, known));
+    std::string begun;      // to the end of an embedded text
+    uint32_t cost = kFar;
+    if (!place_key(candidate.key)) {
+      cost = tables_.distance(state_of(candidate.key));
+    } else {
+      const Config place = place_at(candidate.key);
+      Machine& machine = foreign_.use(place.w[GrammarForeign::kNumber]);
+      if (machine.complete(place, begun, limit)) cost = uint32_t(begun.size());
+    }
+    cost = sum(cost, stack_distance(candidate.stacks, known));
     if (cost < best) {
       best = cost;
       item = candidate;
+      text = begun;
     }
   }
   if (best >= kFar || best > limit) return false;
-  uint32_t state = state_of(item.key);
+  bool ended = place_key(item.key);            // at the end of a net or of an embedded text
+  uint32_t state = ended ? 0 : state_of(item.key);
   StackId below = item.stacks;                 // below all frames of `frames`
   std::vector<uint32_t> frames;                // return states of the calls made here
-  std::string text;
   while (true) {
     const uint32_t left = tables_.distance(state);
-    if (left == 0 && tables_.is_final(state)) {
+    if (ended || (left == 0 && tables_.is_final(state))) {
+      ended = false;
       if (!frames.empty()) {
         state = frames.back();
         frames.pop_back();
@@ -160,6 +218,16 @@ bool GrammarMachine::walk_out(const Config& config, std::string& out, size_t lim
         if (sum(tables_.distance(call.callee), tables_.distance(call.back)) != left) continue;
         frames.push_back(call.back);
         state = call.callee;
+        moved = true;
+        break;
+      }
+    }
+    if (!moved) {
+      for (const auto& foreign : tables_.foreigns(state)) {
+        const std::string* own = foreign_.text(foreign.number);
+        if (!own || sum(uint32_t(own->size()), tables_.distance(foreign.back)) != left) continue;
+        text += *own;
+        state = foreign.back;
         moved = true;
         break;
       }

@@ -13,7 +13,6 @@ constexpr uint32_t kUnionBudget = 4096;     // entries that one step may make by
 constexpr uint32_t kLeastBudget = 64;
 constexpr uint32_t kShortList = 8;          // arrivals of an item that are looked through
 constexpr size_t kResolveBudget = 200;      // items looked at to see an obligation met
-constexpr ByteSet kEveryByte{~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}};
 
 uint32_t hash_items(const uint32_t* words, size_t count) {
   uint64_t h = 0x2545F4914F6CDD1Dull + count;
@@ -28,14 +27,13 @@ uint32_t hash_items(const uint32_t* words, size_t count) {
 }  // namespace
 
 GrammarMachine::GrammarMachine(std::shared_ptr<const Program> program, LexicalPool& pool)
-    : program_(std::move(program)),
-      tables_(program_->args, uint32_t(program_->parts.size())),
-      units_(tables_, pool.regions(), std::vector<ByteSet>(program_->parts.size(), kEveryByte)),
+    : foreign_(*program, pool),
+      tables_(program->args, foreign_.all_possible()),
+      units_(tables_, pool.regions(), foreign_.first_bytes()),
       states_(tables_.states()),
       union_budget_(kUnionBudget),
       seen_(1024) {
-  position_.resize(states_);
-  stamp_.resize(states_);
+  slots_.resize(states_);
   conjunctions_.push_back({});
   list_slots_.resize(256);
 }
@@ -48,10 +46,15 @@ uint32_t GrammarMachine::key_of(uint32_t state, uint32_t obligation) {
   const auto [at, fresh] = pair_ids_.try_emplace(both, states_ + uint32_t(pairs_.size()));
   if (fresh) {
     pairs_.push_back({state, obligation});
-    position_.push_back(0);
-    stamp_.push_back(0);
+    slots_.push_back({});
   }
   return at->second;
+}
+
+GrammarMachine::Slot& GrammarMachine::slot(uint32_t key) {
+  if (!place_key(key)) return slots_[key];
+  if (place_slots_.size() < foreign_.places()) place_slots_.resize(foreign_.places() * 2);
+  return place_slots_[key & ~kPlaceKey];
 }
 
 uint32_t GrammarMachine::conjunction(const std::vector<uint32_t>& obligations) {
@@ -102,24 +105,26 @@ void GrammarMachine::begin_set() {
   arrived_.clear();
   long_list_.clear();
   accepts_ = false;
+  unsure_ = false;
   if (++now_ == 0) {
-    std::ranges::fill(stamp_, 0u);
+    std::ranges::fill(slots_, Slot{});
+    std::ranges::fill(place_slots_, Slot{});
     std::ranges::fill(seen_, Seen{});
     now_ = 1;
   }
 }
 
 void GrammarMachine::add(uint32_t key, StackId stacks) {
-  if (stamp_[key] != now_) {
-    stamp_[key] = now_;
-    position_[key] = uint32_t(items_.size());
+  Slot& own = slot(key);
+  if (own.stamp != now_) {
+    own = {now_, uint32_t(items_.size())};
     items_.push_back({key, kUnset});
     arrived_.push_back(kNone);
     long_list_.push_back(0);
   } else if (was_seen(key, stacks)) {
     return;
   }
-  const uint32_t at = position_[key];
+  const uint32_t at = own.position;
   arrivals_.push_back({at, stacks, arrived_[at]});
   arrived_[at] = uint32_t(arrivals_.size() - 1);
   todo_.push_back(arrived_[at]);
@@ -128,16 +133,17 @@ void GrammarMachine::add(uint32_t key, StackId stacks) {
 // Whether these stacks arrived at this key before, which is there already.
 bool GrammarMachine::was_seen(uint32_t key, StackId stacks) {
   uint32_t length = 0;
-  uint32_t next = arrived_[position_[key]];
+  const uint32_t position = slot(key).position;
+  uint32_t next = arrived_[position];
   for (; next != kNone && length < kShortList; next = arrivals_[next].next, ++length) {
     if (arrivals_[next].stacks == stacks) return true;
   }
   if (next == kNone) return false;
   // A long list: all its stacks are in the table from the moment it became long.
   if (arrivals_.size() * 2 >= seen_.size()) grow_seen();
-  if (length == kShortList && !long_list_[position_[key]]) {
-    long_list_[position_[key]] = 1;
-    for (uint32_t i = arrived_[position_[key]]; i != kNone; i = arrivals_[i].next) {
+  if (length == kShortList && !long_list_[position]) {
+    long_list_[position] = 1;
+    for (uint32_t i = arrived_[position]; i != kNone; i = arrivals_[i].next) {
       insert_seen(key, arrivals_[i].stacks);
     }
   }
@@ -176,11 +182,39 @@ void GrammarMachine::settle(uint32_t at) {
 
 void GrammarMachine::read(std::span<const Item> from, uint8_t byte) {
   for (const Item& item : from) {
+    if (place_key(item.key)) {
+      read_place(item, byte);
+      continue;
+    }
     const uint32_t target = tables_.next(state_of(item.key), byte);
     if (target == kNone) continue;
     const uint32_t obligation = reduce(obligation_of(item.key), byte);
     if (obligation == kNone) continue;
     add(key_of(target, obligation), item.stacks);
+  }
+}
+
+void GrammarMachine::read_place(const Item& item, uint8_t byte) {
+  Config next = place_at(item.key);
+  const uint32_t number = next.w[GrammarForeign::kNumber];
+  Machine& machine = foreign_.use(number);
+  const bool alive = machine.step(next, byte);
+  unsure_ = unsure_ || machine.unsure(next);
+  if (!alive) return;
+  const uint32_t obligation = reduce(next.w[GrammarForeign::kObligation], byte);
+  if (obligation == kNone) return;
+  add(kPlaceKey | foreign_.place(next, number, obligation), item.stacks);
+}
+
+void GrammarMachine::end(StackId stacks, uint32_t obligation) {
+  const size_t count = stacks_.entries(stacks).size();
+  for (size_t i = 0; i < count; ++i) {
+    const GrammarStacks::Entry entry = stacks_.entries(stacks)[i];   // add() moves them
+    if (entry.back == GrammarStacks::kBottom) {
+      accepts_ = accepts_ || ends(obligation);
+    } else {
+      add(key_of(entry.back, obligation), entry.below);
+    }
   }
 }
 
@@ -190,18 +224,13 @@ void GrammarMachine::close() {
     const Arrival& arrival = arrivals_[todo_.back()];
     const Item item{items_[arrival.at].key, arrival.stacks};
     todo_.pop_back();
-    const uint32_t state = state_of(item.key), obligation = obligation_of(item.key);
-    if (tables_.is_final(state)) {
-      const size_t count = stacks_.entries(item.stacks).size();
-      for (size_t i = 0; i < count; ++i) {
-        const GrammarStacks::Entry entry = stacks_.entries(item.stacks)[i];   // add() moves them
-        if (entry.back == GrammarStacks::kBottom) {
-          accepts_ = accepts_ || ends(obligation);
-        } else {
-          add(key_of(entry.back, obligation), entry.below);
-        }
-      }
+    const uint32_t obligation = obligation_of(item.key);
+    if (place_key(item.key)) {
+      if (foreign_.accepts(item.key & ~kPlaceKey)) end(item.stacks, obligation);
+      continue;
     }
+    const uint32_t state = state_of(item.key);
+    if (tables_.is_final(state)) end(item.stacks, obligation);
     for (const auto& mark : tables_.marks(state)) {
       add(key_of(mark.target, also(obligation, mark.obligation)), item.stacks);
     }
@@ -210,11 +239,20 @@ void GrammarMachine::close() {
   call_out();
 }
 
-// Calls in order of ranks: when a net is entered, all that enter it at this place are known.
+// Calls in order of ranks: when a net is entered, all that enter it at this place are known.  What
+// embedded programs read begins here as well; that calls nothing.
 void GrammarMachine::call_out() {
   const auto later = [](const Pending& a, const Pending& b) { return a.rank > b.rank; };
+  // Coming back to a pure state would only mean to come back once more.
+  const auto push = [&](uint32_t back, StackId stacks) {
+    return tables_.is_pure(back) ? stacks : stacks_.push(back, stacks);
+  };
   const auto collect = [&](const Item& item) {
+    if (place_key(item.key)) return;
     const uint32_t obligation = obligation_of(item.key);
+    for (const auto& foreign : tables_.foreigns(state_of(item.key))) {
+      add(kPlaceKey | foreign_.start(foreign.number, obligation), push(foreign.back, item.stacks));
+    }
     for (const auto& call : tables_.calls(state_of(item.key))) {
       pending_.push_back({call.rank, call.callee, call.back, obligation, item.stacks});
       std::push_heap(pending_.begin(), pending_.end(), later);
@@ -231,10 +269,7 @@ void GrammarMachine::call_out() {
       std::pop_heap(pending_.begin(), pending_.end(), later);
       const Pending call = pending_.back();
       pending_.pop_back();
-      // Coming back to a pure state would only mean to come back once more.
-      const StackId stacks =
-          tables_.is_pure(call.back) ? call.stacks : stacks_.push(call.back, call.stacks);
-      add(key_of(call.callee, call.obligation), stacks);
+      add(key_of(call.callee, call.obligation), push(call.back, call.stacks));
     }
     // The callee's start may have been there before, with other stacks.
     for (size_t i = 0; i < todo_.size(); ++i) {
@@ -246,25 +281,35 @@ void GrammarMachine::call_out() {
     }
   }
   todo_.clear();      // a callee's start neither ends nor has marks
+  for (uint32_t at = 0; at < items_.size(); ++at) {
+    if (place_key(items_[at].key)) settle(at);
+  }
 }
 
 bool GrammarMachine::keep() {
   kept_.clear();
   bool doubtful = false;
   for (const Item& item : items_) {
-    if (!tables_.reads(state_of(item.key))) continue;
-    doubtful = doubtful || item.key >= states_;
+    if (place_key(item.key)) {
+      const Config place = place_at(item.key);
+      if (!foreign_.reads(place, place.w[GrammarForeign::kNumber])) continue;
+    } else if (!tables_.reads(state_of(item.key))) {
+      continue;
+    }
+    doubtful = doubtful || obligation_of(item.key) != 0;
     kept_.push_back(item);
   }
   const bool accepts = accepts_;
+  const bool unsure = unsure_;
   if (doubtful) {
     std::vector<Item> sure;
     const std::vector<Item> all = kept_;
     for (const Item& item : all) {
-      if (item.key < states_ || resolves(item)) sure.push_back(item);
+      if (obligation_of(item.key) == 0 || resolves(item)) sure.push_back(item);
     }
     kept_ = std::move(sure);
     accepts_ = accepts;
+    unsure_ = unsure;
   }
   std::sort(kept_.begin(), kept_.end());
   return accepts_ || !kept_.empty();
@@ -272,27 +317,44 @@ bool GrammarMachine::keep() {
 
 bool GrammarMachine::resolves(Item first) {
   std::vector<Item> seen{first};
+  const auto follow = [&](uint32_t key, StackId stacks) {
+    begin_set();
+    add(key, stacks);
+    close();
+    if (accepts_) return true;
+    for (const Item& next : items_) {
+      if (obligation_of(next.key) == 0) return true;   // every state can be completed
+      if (!place_key(next.key) && !tables_.reads(state_of(next.key))) continue;
+      if (std::ranges::find(seen, next) == seen.end()) seen.push_back(next);
+    }
+    return false;
+  };
   for (size_t i = 0; i < seen.size(); ++i) {
     if (seen.size() > kResolveBudget) return true;     // in doubt it can be met
     const Item item = seen[i];
     const uint32_t obligation = obligation_of(item.key);
+    if (place_key(item.key)) {
+      for (uint32_t byte = 0; byte < 256; ++byte) {
+        const uint32_t left = reduce(obligation, uint8_t(byte));
+        if (left == kNone) continue;
+        Config next = place_at(item.key);
+        const uint32_t number = next.w[GrammarForeign::kNumber];
+        if (!foreign_.use(number).step(next, uint8_t(byte))) continue;
+        if (left == 0 || follow(kPlaceKey | foreign_.place(next, number, left), item.stacks)) {
+          return true;
+        }
+      }
+      continue;
+    }
     uint32_t last_target = kNone, last_left = kNone;
     for (const auto& range : tables_.ranges(state_of(item.key))) {
       for (uint32_t byte = range.first; byte <= range.last; ++byte) {
         const uint32_t left = reduce(obligation, uint8_t(byte));
-        if (left == 0) return true;                    // every state can be completed
+        if (left == 0) return true;
         if (left == kNone || (range.target == last_target && left == last_left)) continue;
         last_target = range.target;
         last_left = left;
-        begin_set();
-        add(key_of(range.target, left), item.stacks);
-        close();
-        if (accepts_) return true;
-        for (const Item& next : items_) {
-          if (next.key < states_) return true;
-          if (!tables_.reads(state_of(next.key))) continue;
-          if (std::ranges::find(seen, next) == seen.end()) seen.push_back(next);
-        }
+        if (follow(key_of(range.target, left), item.stacks)) return true;
       }
     }
   }
@@ -301,6 +363,13 @@ bool GrammarMachine::resolves(Item first) {
 
 Config GrammarMachine::pack() {
   Config config;
+  if (kept_.size() == 1 && place_key(kept_[0].key) && obligation_of(kept_[0].key) == 0 &&
+      !unsure_) {
+    config = place_at(kept_[0].key);
+    config.w[kForeign] = (config.w[GrammarForeign::kNumber] + 1) | (accepts_ ? kAccepts : 0);
+    config.w[kStacks] = kept_[0].stacks;
+    return config;
+  }
   if (kept_.size() <= kInline) {
     config.w[0] = uint32_t(kept_.size());
     for (size_t i = 0; i < kept_.size(); ++i) {
@@ -312,15 +381,39 @@ Config GrammarMachine::pack() {
     config.w[1] = list_id(kept_);
   }
   if (accepts_) config.w[0] |= kAccepts;
+  if (unsure_) config.w[0] |= kUnsure;
   return config;
 }
 
 std::span<const GrammarMachine::Item> GrammarMachine::items(const Config& config) const {
-  const uint32_t count = config.w[0] & ~kAccepts;
+  const uint32_t count = config.w[0] & ~(kAccepts | kUnsure);
   static_assert(sizeof(Item) == 2 * sizeof(uint32_t));
   if (count != kMany) return {reinterpret_cast<const Item*>(&config.w[1]), count};
   const List& list = lists_[config.w[1]];
   return {list_items_.data() + list.begin, list.count};
+}
+
+// -- places of embedded texts ---------------------------------------------------------------------
+
+bool GrammarMachine::settle_place(Config& config) {
+  const uint32_t number = number_of(config);
+  const Machine& machine = foreign_.machine(number);
+  // A token with this byte in it is tried from its start: what it returns to does not matter.
+  if (machine.unsure(config)) return true;
+  if (!foreign_.machine(number).accepts(config)) return true;
+  stacks_.set_budget(union_budget_);
+  begin_set();
+  add(kPlaceKey | foreign_.place(config, number, 0), config.w[kStacks]);
+  return finish(config);
+}
+
+bool GrammarMachine::unsure(const Config& config) const {
+  if (is_place(config)) return foreign_.machine(number_of(config)).unsure(config);
+  return (config.w[0] & kUnsure) != 0;
+}
+
+bool GrammarMachine::exceptional_bytes(const Config& config, ByteSet& out) {
+  return is_place(config) && foreign_.machine(number_of(config)).exceptional_bytes(config, out);
 }
 
 // -- the machine ----------------------------------------------------------------------------------
@@ -335,6 +428,10 @@ Config GrammarMachine::start() {
 }
 
 bool GrammarMachine::step(Config& config, uint8_t byte) {
+  if (is_place(config)) {
+    config.w[kForeign] &= ~kAccepts;
+    return foreign_.use(number_of(config)).step(config, byte) && settle_place(config);
+  }
   if ((config.w[0] & ~kAccepts) == 1 && config.w[1] < states_) {
     const uint32_t target = tables_.next(config.w[1], byte);
     if (target == kNone) return false;
@@ -346,9 +443,16 @@ bool GrammarMachine::step(Config& config, uint8_t byte) {
   }
   stacks_.set_budget(union_budget_);
   begin_set();
-  const std::span<const Item> from = items(config);
-  read(from, byte);
+  read(items(config), byte);
+  if (unsure_) {
+    config.w[0] |= kUnsure;
+    return true;
+  }
   if (items_.empty()) return false;
+  return finish(config);
+}
+
+bool GrammarMachine::finish(Config& config) {
   close();
   // Where canonical sets are too expensive, less is tried: it changes no answer.
   if (stacks_.budget() == 0) {
@@ -363,8 +467,21 @@ bool GrammarMachine::step(Config& config, uint8_t byte) {
 
 // -- units ----------------------------------------------------------------------------------------
 
+bool GrammarMachine::has_unit(const Item& item) {
+  if (item.key < states_) return units_.unit(item.key).region != GrammarTables::kNone;
+  if (!place_key(item.key) || obligation_of(item.key) != 0) return false;
+  const Config& place = place_at(item.key);
+  return foreign_.machine(place.w[GrammarForeign::kNumber]).lexical(place).present;
+}
+
 LexicalView GrammarMachine::lexical(const Config& config) {
   LexicalView view;
+  if (is_place(config)) {
+    view = foreign_.machine(number_of(config)).lexical(config);
+    // What follows the document belongs to the grammar.
+    view.cursor.context = LexCursor::kAnyText;
+    return view;
+  }
   const std::span<const Item> all = items(config);
   if (all.size() == 1 && has_unit(all[0])) {
     const GrammarUnits::Unit& unit = units_.unit(all[0].key);
@@ -378,7 +495,7 @@ LexicalView GrammarMachine::lexical(const Config& config) {
 
 void GrammarMachine::parts(const Config& config, std::vector<Config>& out) {
   const std::vector<Item> all(items(config).begin(), items(config).end());
-  accepts_ = false;
+  accepts_ = unsure_ = false;
   for (const Item& item : all) {
     if (!has_unit(item)) continue;
     kept_.assign(1, item);
@@ -390,18 +507,20 @@ void GrammarMachine::parts(const Config& config, std::vector<Config>& out) {
 }
 
 bool GrammarMachine::leave(Config& config, uint32_t outcome) {
+  if (is_place(config)) {
+    config.w[kForeign] &= ~kAccepts;
+    return foreign_.use(number_of(config)).leave(config, outcome) && settle_place(config);
+  }
   const Item item = items(config)[0];
   stacks_.set_budget(union_budget_);
   begin_set();
   add(units_.state_behind(item.key, outcome), item.stacks);
-  close();
-  if (!keep()) return false;
-  config = pack();
-  return true;
+  return finish(config);
 }
 
 void GrammarMachine::begin_trial() {
   stacks_.begin_trial();
+  foreign_.begin_trial();
   trial_ = true;
   trial_lists_ = lists_.size();
   trial_items_ = list_items_.size();
@@ -409,6 +528,7 @@ void GrammarMachine::begin_trial() {
 
 void GrammarMachine::end_trial() {
   stacks_.end_trial();
+  foreign_.end_trial();
   if (!trial_) return;
   trial_ = false;
   if (lists_.size() == trial_lists_) return;
@@ -452,8 +572,16 @@ void GrammarMachine::rehash_lists() {
 }
 
 bool GrammarMachine::live_bytes(const Config& config, ByteSet& out) {
+  if (is_place(config)) return foreign_.machine(number_of(config)).live_bytes(config, out);
   out = ByteSet{};
   for (const Item& item : items(config)) {
+    if (place_key(item.key)) {
+      const Config& place = place_at(item.key);
+      ByteSet own;
+      if (!foreign_.machine(place.w[GrammarForeign::kNumber]).live_bytes(place, own)) return false;
+      for (size_t i = 0; i < out.size(); ++i) out[i] |= own[i];
+      continue;
+    }
     for (const auto& range : tables_.ranges(state_of(item.key))) {
       for (uint32_t byte = range.first; byte <= range.last; ++byte) add_byte(out, uint8_t(byte));
     }
@@ -463,7 +591,8 @@ bool GrammarMachine::live_bytes(const Config& config, ByteSet& out) {
 
 size_t GrammarMachine::bytes() const {
   size_t sum = sizeof(*this) + tables_.bytes() + stacks_.bytes() + units_.bytes();
-  sum += pairs_.capacity() * (sizeof(Pair) + 48) + (position_.capacity() + stamp_.capacity()) * 4;
+  sum += foreign_.bytes() + pairs_.capacity() * (sizeof(Pair) + 48);
+  sum += (slots_.capacity() + place_slots_.capacity()) * sizeof(Slot);
   for (const auto& list : conjunctions_) sum += sizeof(list) + list.capacity() * 4;
   sum += also_.size() * 40 + seen_.capacity() * sizeof(Seen);
   sum += lists_.capacity() * sizeof(List) + list_items_.capacity() * sizeof(Item);

@@ -73,7 +73,21 @@ void check_order(const std::vector<uint32_t>& begin,
 
 }  // namespace
 
-GrammarTables::GrammarTables(std::span<const int32_t> table, uint32_t parts) {
+GrammarTables::GrammarTables(std::span<const int32_t> table,
+                             const std::vector<uint8_t>& possible) {
+  read(table, static_cast<uint32_t>(possible.size()));
+  if (std::ranges::find(possible, 0) != possible.end()) keep_productive(possible);
+  pure_.resize(states());
+  plain_.resize(states());
+  for (uint32_t s = 0; s < states(); ++s) {
+    const bool extra = !calls(s).empty() || !marks(s).empty() || !foreigns(s).empty();
+    pure_[s] = is_final(s) && !extra && !reads(s);
+    plain_[s] = !is_final(s) && !extra && reads(s);
+  }
+  make_dense();
+}
+
+void GrammarTables::read(std::span<const int32_t> table, uint32_t parts) {
   Reader in(table);
   if (in.word() != kVersion) malformed("version");
   const uint32_t states = in.count(), ranges = in.count(), calls = in.count(), marks = in.count();
@@ -120,16 +134,6 @@ GrammarTables::GrammarTables(std::span<const int32_t> table, uint32_t parts) {
       }
     }
   }
-  pure_.resize(states);
-  plain_.resize(states);
-  for (uint32_t s = 0; s < states; ++s) {
-    const bool extra =
-        !this->calls(s).empty() || !this->marks(s).empty() || !this->foreigns(s).empty();
-    pure_[s] = is_final(s) && !extra && !reads(s);
-    plain_[s] = !is_final(s) && !extra && reads(s);
-  }
-  make_dense();
-  make_distances();
 }
 
 uint32_t GrammarTables::find(std::span<const Range> ranges, uint8_t byte) {
@@ -143,6 +147,43 @@ uint32_t GrammarTables::find(std::span<const Range> ranges, uint8_t byte) {
     }
   }
   return low < ranges.size() && ranges[low].first <= byte ? ranges[low].target : kNone;
+}
+
+namespace {
+
+// Keeps the items that `keep` says, in their lists.
+template <class T, class Keep>
+void filter(std::vector<T>& items, std::vector<uint32_t>& begin, Keep keep) {
+  std::vector<T> kept;
+  uint32_t from = 0;
+  for (size_t s = 0; s + 1 < begin.size(); ++s) {
+    const uint32_t to = begin[s + 1];
+    for (uint32_t i = from; i < to; ++i) {
+      if (keep(items[i])) kept.push_back(items[i]);
+    }
+    from = to;
+    begin[s + 1] = static_cast<uint32_t>(kept.size());
+  }
+  items = std::move(kept);
+}
+
+}  // namespace
+
+void GrammarTables::keep_productive(const std::vector<uint8_t>& possible) {
+  std::vector<uint32_t> lengths;
+  for (const uint8_t p : possible) lengths.push_back(p ? 1 : kFar);
+  measure(lengths);
+  const std::vector<uint32_t> distance = std::move(distance_);
+  distance_.clear();
+  if (distance[start_] >= kFar) {
+    throw UnsatisfiableConstraint("every text of the grammar needs a value that does not exist");
+  }
+  const auto ends = [&](uint32_t state) { return distance[state] < kFar; };
+  filter(ranges_, range_begin_, [&](const Range& r) { return ends(r.target); });
+  filter(calls_, call_begin_, [&](const Call& c) { return ends(c.callee) && ends(c.back); });
+  filter(marks_, mark_begin_, [&](const Mark& m) { return ends(m.target); });
+  filter(foreigns_, foreign_begin_,
+         [&](const Foreign& f) { return possible[f.number] != 0 && ends(f.back); });
 }
 
 void GrammarTables::make_dense() {
@@ -169,7 +210,7 @@ void GrammarTables::make_dense() {
 }
 
 // Knuth's generalisation of Dijkstra's algorithm: a call costs its callee and what follows it.
-void GrammarTables::make_distances() {
+void GrammarTables::measure(std::span<const uint32_t> lengths) {
   const uint32_t n = states();
   distance_.assign(n, kFar);
   std::vector<std::vector<std::pair<uint32_t, uint32_t>>> before(n), called(n);
@@ -183,6 +224,9 @@ void GrammarTables::make_distances() {
       }
     }
     for (const Mark& mark : marks(s)) before[mark.target].push_back({s, 0});
+    for (const Foreign& foreign : foreigns(s)) {
+      before[foreign.back].push_back({s, lengths[foreign.number]});
+    }
     for (const Call& call : calls(s)) {
       returns[call.back].push_back({s, call.callee});
       called[call.callee].push_back({s, call.back});

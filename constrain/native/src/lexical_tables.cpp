@@ -198,8 +198,8 @@ void LexicalTables::walk_bytes(LexicalTable& table, const LexCursor& cursor, uin
     while (j < ends_.size() && ends_[j].outcome == ends_[i].outcome) ++j;
     Remainders remainders;
     remainders.outcome = ends_[i].outcome;
-    remainders.trie =
-        std::make_shared<const RemainderTrie>(build_remainders({ends_.data() + i, j - i}));
+    remainders.trie = std::make_shared<const RemainderTrie>(
+        build_remainders({ends_.data() + i, j - i}, cursor.context));
     table.remainders_.push_back(std::move(remainders));
     i = j;
   }
@@ -362,12 +362,13 @@ void LexicalTables::visit_below(ClassTrie& trie, CharacterStepper& stepper, cons
 void LexicalTables::visit_classes(LexicalTable& table, CharacterStepper& stepper, uint32_t classes,
                                   const LexCursor& cursor) {
   const Plain& all = plain(stepper, cursor.decoder);
+  const auto& rest = plain_remainders(cursor.decoder, cursor.context);
   if (stepper.anything(cursor)) {
     row_ = all.inside;
-    if (!all.remainders->words.empty()) {
+    if (!rest->words.empty()) {
       table.remainders_.emplace_back();
       stepper.ends(cursor, table.remainders_[0].outcome);
-      table.remainders_[0].trie = all.remainders;
+      table.remainders_[0].trie = rest;
     }
     return;
   }
@@ -412,7 +413,7 @@ void LexicalTables::visit_classes(LexicalTable& table, CharacterStepper& stepper
             [](const Outcome& a, const Outcome& b) { return a.outcome < b.outcome; });
   for (size_t i = 0; i < found_.used; ++i) {
     const Outcome& o = found_.outcomes[i];
-    Remainders remainders = choose(o.outcome, all.remainders, o.row.data());
+    Remainders remainders = choose(o.outcome, rest, o.row.data());
     if (remainders.any_below(0)) table.remainders_.push_back(std::move(remainders));
   }
 }
@@ -431,12 +432,20 @@ const LexicalTables::Plain& LexicalTables::plain(CharacterStepper& stepper, uint
   for (const CharTrie::Odd& odd : slot.chars->odd(all)) {
     if (odd.decoder != CharTrie::kEnded) set_bit(slot.inside.data(), odd.token);
   }
+  shared_bytes_ += slot.inside.capacity() * sizeof(uint32_t) + slot.chars->bytes();
+  return slot;
+}
+
+const std::shared_ptr<const RemainderTrie>& LexicalTables::plain_remainders(uint32_t decoder,
+                                                                            uint32_t context) {
+  Plain& slot = plain_[decoder];
+  auto& remainders = slot.remainders[context];
+  if (remainders) return remainders;
   ends_.clear();
   for (const uint32_t n : slot.chars->ends()) ends_.push_back({0, n});
-  slot.remainders = std::make_shared<const RemainderTrie>(build_remainders(ends_));
-  shared_bytes_ += slot.remainders->bytes() + slot.inside.capacity() * sizeof(uint32_t) +
-                   slot.chars->bytes();
-  return slot;
+  remainders = std::make_shared<const RemainderTrie>(build_remainders(ends_, context));
+  shared_bytes_ += remainders->bytes();
+  return remainders;
 }
 
 Remainders LexicalTables::choose(uint32_t outcome, std::shared_ptr<const RemainderTrie> trie,
@@ -464,7 +473,8 @@ Remainders LexicalTables::choose(uint32_t outcome, std::shared_ptr<const Remaind
   return result;
 }
 
-RemainderTrie LexicalTables::build_remainders(std::span<const End> ends) const {
+RemainderTrie LexicalTables::build_remainders(std::span<const End> ends,
+                                               uint32_t context) const {
   // Unites the subtrees below the nodes where the unit ends.  A node of the union is a set of trie
   // nodes; sets are small except near the top.
   struct Union {
@@ -499,7 +509,9 @@ RemainderTrie LexicalTables::build_remainders(std::span<const End> ends) const {
       while (j < edges.size() && edges[j].first == edges[i].first) {
         next.nodes.push_back(edges[j++].second);
       }
-      next.state = JsonSuperset::step(current.state, edges[i].first);
+      next.state = context == LexCursor::kAnyText
+                       ? current.state
+                       : JsonSuperset::step(current.state, edges[i].first);
       if (next.state != JsonSuperset::kDead) {
         TrieNode child;
         child.byte = edges[i].first;

@@ -55,13 +55,23 @@ void Constraint::prepare() {
 }
 
 StateId Constraint::advance(StateId state, uint32_t token) {
-  const std::string_view text = vocabulary_->text(token);
+  const std::string_view text = vocabulary_->spelling(token);
   if (text.empty()) return kNoState;
   Config config = states_->config(state);
   for (const char c : text) {
     if (!machine_->step(config, static_cast<uint8_t>(c))) return kNoState;
   }
   return states_->intern(config);
+}
+
+StateId Constraint::follow(StateId state, int64_t token, bool& finished) {
+  const bool eos = vocabulary_->is_eos(token);
+  if (finished) return eos ? state : kNoState;
+  if (token < 0 || token >= vocabulary_->size()) return kNoState;
+  const StateId next = advance(state, static_cast<uint32_t>(token));
+  if (next != kNoState || !eos || !accepts(state)) return next;
+  finished = true;
+  return state;
 }
 
 bool Constraint::fill(StateId state, uint32_t* row) {
@@ -86,10 +96,10 @@ void Matcher::sync() {
   if (generation_ == constraint_->generation()) return;
   states_.clear();
   states_.push_back(constraint_->start());
-  for (const uint32_t token : tokens_) {
+  for (size_t i = 0; i < tokens_.size(); ++i) {
     const StateId at = states_.back();
-    const StateId next =
-        constraint_->vocabulary().is_eos(token) ? at : constraint_->advance(at, token);
+    const bool read = i < tokens_.size() - finished_;
+    const StateId next = read ? constraint_->advance(at, tokens_[i]) : at;
     if (next == kNoState) throw Error("a sequence could not be replayed");
     states_.push_back(next);
   }
@@ -108,19 +118,12 @@ StateId Matcher::state() {
 
 bool Matcher::advance(int64_t token) {
   sync();
-  const StateId at = states_.back();
-  StateId next = kNoState;
-  const bool eos = constraint_->vocabulary().is_eos(token);
-  if (eos) {
-    if (finished_ == 0 && !constraint_->accepts(at)) return false;
-    next = at;
-  } else if (finished_ == 0 && token >= 0 && token < constraint_->vocabulary().size()) {
-    next = constraint_->advance(at, static_cast<uint32_t>(token));
-  }
+  bool finished = is_finished();
+  const StateId next = constraint_->follow(states_.back(), token, finished);
   if (next == kNoState) return false;
   tokens_.push_back(static_cast<uint32_t>(token));
   states_.push_back(next);
-  if (eos) ++finished_;
+  if (finished) ++finished_;
   return true;
 }
 
@@ -140,17 +143,11 @@ size_t Matcher::validate(std::span<const int64_t> tokens, uint32_t remaining) {
   sync();
   StateId at = states_.back();
   bool finished = is_finished();
-  Vocabulary& vocabulary = constraint_->vocabulary();
   for (size_t i = 0; i < tokens.size(); ++i) {
     if (i >= remaining) return i;
-    if (vocabulary.is_eos(tokens[i])) {
-      if (!finished && !constraint_->accepts(at)) return i;
-      finished = true;
-      continue;
-    }
-    if (finished || tokens[i] < 0 || tokens[i] >= vocabulary.size()) return i;
-    at = constraint_->advance(at, static_cast<uint32_t>(tokens[i]));
+    at = constraint_->follow(at, tokens[i], finished);
     if (at == kNoState) return i;
+    if (finished) continue;
     if (remaining != kNoBudget && constraint_->budget().need(at) > remaining - i - 1) return i;
   }
   return tokens.size();
@@ -227,7 +224,7 @@ std::string Matcher::forced_bytes(size_t limit) {
     for (int byte = 0; byte < 256; ++byte) {
       Config next = config;
       if (!machine.step(next, static_cast<uint8_t>(byte))) continue;
-      if (only >= 0) return text;
+      if (only >= 0 || byte == kTokenMark) return text;   // a token that writes no text
       only = byte;
       behind = next;
     }

@@ -46,6 +46,17 @@ void StateTable::grow() {
   slots_ = std::move(slots);
 }
 
+void StateTable::truncate(size_t size) {
+  const size_t mask = slots_.size() - 1;
+  // Later insertions go first, so that no probe sequence is cut.
+  for (size_t id = configs_.size(); id-- > size;) {
+    size_t at = hash(configs_[id]) & mask;
+    while (slots_[at] != id + 1) at = (at + 1) & mask;
+    slots_[at] = 0;
+  }
+  if (size < configs_.size()) configs_.resize(size);
+}
+
 void MaskCache::clear() {
   entries_.clear();
   changed_.clear();

@@ -33,7 +33,20 @@ Vocabulary::Vocabulary(std::string blob, std::vector<uint32_t> offsets,
     if (id < count) texts_[id] = {};
   }
   eos_words_ = pack_tokens(eos_ids_);
-  trie_ = std::make_unique<Trie>(texts_);
+  if (count > size_t{1} << 24) throw Error("more than 2^24 tokens");
+  spelled_ = texts_;
+  spellings_.reserve(4 * static_cast<size_t>(std::ranges::count_if(
+                             texts_, [](std::string_view text) { return text.empty(); })));
+  for (uint32_t id = 0; id < count; ++id) {
+    if (texts_[id].empty()) {
+      const auto spelling = token_spelling(id);
+      spelled_[id] = {spellings_.data() + spellings_.size(), spelling.size()};
+      spellings_.append(spelling.data(), spelling.size());
+    } else if (texts_[id].find(static_cast<char>(kTokenMark)) != std::string_view::npos) {
+      spelled_[id] = {};
+    }
+  }
+  trie_ = std::make_unique<Trie>(spelled_);
   shard_ = std::make_unique<Shard>(*trie_, size_, std::move(make_pool), max_memory);
 }
 

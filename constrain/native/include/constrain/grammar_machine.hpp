@@ -1,13 +1,20 @@
-// Executes a grammar program.
+// Executes a grammar program, and calls the machines of the programs that it embeds.
 //
 // A configuration is a set of items: a state with the obligation that it is under (together a
-// *key*), and the set of stacks above which it stands.  What may follow depends on that set alone,
+// *key*), and the set of stacks above which it stands.  Where a text of an embedded program is read,
+// the state is a *place* in it (grammar_foreign.hpp): a config of the embedded machine.  What may follow depends on that set alone,
 // so equal sets are one configuration whatever was read before.  Only items that can read a byte
 // are kept, beside the answer whether the text may end here; every item of a configuration can be
 // completed, hence a configuration without items and without that answer is dead.
 //
 // Words of a Config: 0: number of items (0xFF: too many, word 1 is the id of a list) and the
-// accepting flag; then a key and a stack set per item, in order of keys.
+// accepting flag; then a key and a stack set per item, in order of keys.  A single place without an
+// obligation is the config of the embedded machine itself, with two words more: 12: number of the
+// program + 1 (else 0) and the accepting flag, 13: the stacks.  Its steps are those of the embedded
+// machine until its text may end, and its lexical units are those of the embedded machine.
+//
+// Where an embedded text may end, its item returns like the end of a net, and stays while it can read
+// more.
 //
 // A step costs a table look-up where a single item just reads a byte, and else about the number of
 // items and calls that it goes through.  Ambiguity cannot blow it up: items with one key are united,
@@ -17,6 +24,7 @@
 #include <memory>
 #include <unordered_map>
 
+#include "constrain/grammar_foreign.hpp"
 #include "constrain/grammar_stacks.hpp"
 #include "constrain/grammar_tables.hpp"
 #include "constrain/grammar_units.hpp"
@@ -28,18 +36,24 @@ namespace constrain {
 
 class GrammarMachine final : public Machine {
  public:
-  // Throws Error if the program is malformed.
+  // Throws Error if the program is malformed, UnsatisfiableConstraint if it has no text because a
+  // program that it embeds has none.
   GrammarMachine(std::shared_ptr<const Program> program, LexicalPool& pool);
 
   Config start() override;
   bool step(Config& config, uint8_t byte) override;
-  bool accepts(const Config& config) override { return (config.w[0] & kAccepts) != 0; }
-  // An item in a unit (grammar_units.hpp) has a table; several items are parts of a union.
+  bool accepts(const Config& config) override {
+    return (config.w[is_place(config) ? kForeign : 0] & kAccepts) != 0;
+  }
+  // An item in a unit has a table: a place in a unit of the embedded machine, or a state in one
+  // (grammar_units.hpp).  Several items are parts of a union.
   LexicalView lexical(const Config& config) override;
   void parts(const Config& config, std::vector<Config>& out) override;
   bool leave(Config& config, uint32_t outcome) override;
   void begin_trial() override;
   void end_trial() override;
+  bool unsure(const Config& config) const override;
+  bool exceptional_bytes(const Config& config, ByteSet& out) override;
   bool live_bytes(const Config& config, ByteSet& out) override;
   size_t bytes() const override;
   std::string describe(const Config& config) override;
@@ -60,22 +74,39 @@ class GrammarMachine final : public Machine {
     uint32_t rank, callee, back, obligation;
     StackId stacks;
   };
+  // Where a set that is being made has an item.
+  struct Slot {
+    uint32_t stamp = 0, position = 0;
+  };
   static constexpr uint32_t kAccepts = 0x80000000u;
+  static constexpr uint32_t kUnsure = 0x40000000u;   // in word 0: see Machine::unsure
   static constexpr uint32_t kMany = 0xFF;
   static constexpr size_t kInline = 5;
+  static constexpr size_t kForeign = kEmbeddedWords, kStacks = kEmbeddedWords + 1;   // words
 
+  // The config is a single place.
+  static bool is_place(const Config& config) { return config.w[kForeign] != 0; }
+  static uint32_t number_of(const Config& config) { return (config.w[kForeign] & ~kAccepts) - 1; }
+
+  // Keys: a state; from states_ on a pair; with kPlaceKey the id of a place.
+  static constexpr uint32_t kPlaceKey = 0x80000000u;
+  static bool place_key(uint32_t key) { return (key & kPlaceKey) != 0; }
+  const Config& place_at(uint32_t key) const { return foreign_.at(key & ~kPlaceKey); }
   uint32_t state_of(uint32_t key) const { return key < states_ ? key : pairs_[key - states_].state; }
   uint32_t obligation_of(uint32_t key) const {
-    return key < states_ ? 0 : pairs_[key - states_].obligation;
+    if (key < states_) return 0;
+    return place_key(key) ? place_at(key).w[GrammarForeign::kObligation]
+                          : pairs_[key - states_].obligation;
   }
   uint32_t key_of(uint32_t state, uint32_t obligation);
+  Slot& slot(uint32_t key);
   // Conjunctions of obligations, as sorted lists; 0 is the empty one.
   uint32_t conjunction(const std::vector<uint32_t>& obligations);
   uint32_t also(uint32_t conjunction, uint32_t obligation);
   uint32_t reduce(uint32_t conjunction, uint8_t byte);   // kNone: broken
   bool ends(uint32_t conjunction) const;
 
-  std::span<const Item> items(const Config& config) const;
+  std::span<const Item> items(const Config& config) const;   // of a config that is no place
   void begin_set();
   void add(uint32_t key, StackId stacks);
   bool was_seen(uint32_t key, StackId stacks);
@@ -83,21 +114,26 @@ class GrammarMachine final : public Machine {
   void grow_seen();
   void settle(uint32_t at);      // unites what arrived
   void read(std::span<const Item> items, uint8_t byte);
+  void read_place(const Item& item, uint8_t byte);
+  void end(StackId stacks, uint32_t obligation);   // of a net or an embedded text: returns
   void close();                  // completes items_ by returns, marks and calls; sets accepts_
   void call_out();
   bool keep();                   // items_ to kept_: what reads; false: nothing is left
   bool resolves(Item item);      // something valid lies behind an item under an obligation
   Config pack();
-  bool has_unit(const Item& item) {
-    return item.key < states_ && units_.unit(item.key).region != GrammarTables::kNone;
-  }
+  bool has_unit(const Item& item);
+  bool finish(Config& config);   // close, keep and pack; false: dead
+  // Of a place whose machine has just moved: returns, if its text may end.
+  bool settle_place(Config& config);
 
+  std::string describe_token(Config config);   // behind the first byte of a special token
   bool walk_out(const Config& config, std::string& out, size_t limit);
   bool search_out(const Config& config, std::string& out, size_t limit);
   using Distances = std::unordered_map<StackId, uint32_t>;
+  void measure();
   uint32_t stack_distance(StackId stacks, Distances& known);
 
-  std::shared_ptr<const Program> program_;
+  GrammarForeign foreign_;
   GrammarTables tables_;
   GrammarUnits units_;
   uint32_t states_;
@@ -127,11 +163,12 @@ class GrammarMachine final : public Machine {
   uint32_t union_budget_;
   std::vector<Seen> seen_;
   std::vector<Item> items_, kept_;
-  std::vector<uint32_t> position_, stamp_;
+  std::vector<Slot> slots_, place_slots_;   // by key, by place
   uint32_t now_ = 0;
   std::vector<uint32_t> todo_;   // arrivals whose returns and marks are to be followed
   std::vector<Pending> pending_;
   bool accepts_ = false;
+  bool unsure_ = false;
 
   // Lists of items that do not fit into a Config, interned like stacks.
   struct List {

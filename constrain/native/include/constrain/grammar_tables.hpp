@@ -28,8 +28,10 @@ class GrammarTables {
     uint32_t number, back;
   };
 
-  // Throws Error if the table is not one.  `parts`: how many programs it embeds.
-  GrammarTables(std::span<const int32_t> table, uint32_t parts);
+  // Throws Error if the table is not one.  `possible`: of the programs that it embeds, which have any
+  // text.  What cannot be completed without the others is left out; throws UnsatisfiableConstraint
+  // if nothing is left.
+  GrammarTables(std::span<const int32_t> table, const std::vector<uint8_t>& possible);
 
   uint32_t states() const { return static_cast<uint32_t>(final_.size()); }
   uint32_t start() const { return start_; }
@@ -51,8 +53,12 @@ class GrammarTables {
     return slice(foreigns_, foreign_begin_, s);
   }
 
-  // The least number of bytes from a state to the end of its net.
+  // The least number of bytes from a state to the end of its net, if the texts of embedded programs
+  // are as long as measure() was told.
   uint32_t distance(uint32_t state) const { return distance_[state]; }
+  // kFar: no text is known.
+  void measure(std::span<const uint32_t> lengths);
+  bool measured() const { return !distance_.empty(); }
 
   uint32_t obligations() const { return static_cast<uint32_t>(obligation_end_.size()); }
   // kNone: broken.  Obligation 0 stays.
@@ -73,8 +79,9 @@ class GrammarTables {
     return {all.data() + begin[i], all.data() + begin[i + 1]};
   }
   static uint32_t find(std::span<const Range> ranges, uint8_t byte);
+  void read(std::span<const int32_t> table, uint32_t parts);
+  void keep_productive(const std::vector<uint8_t>& possible);
   void make_dense();
-  void make_distances();
 
   uint32_t start_ = 0;
   std::vector<uint32_t> range_begin_, call_begin_, mark_begin_, foreign_begin_, obligation_begin_;

@@ -6,13 +6,14 @@
 //
 //   inside      the tokens of the subtree that end inside the unit;
 //   remainders  per outcome of the unit, a trie of what follows the unit's last byte, with the
-//               tokens at its nodes.  Tokens with equal remainders share a node, and remainders
-//               that no JSON text continues with, whatever is open, are left out.
+//               tokens at its nodes.  Tokens with equal remainders share a node.  Where nothing but
+//               JSON may follow (the cursor's context says so), remainders that no JSON text
+//               continues with, whatever is open, are left out.
 //
 // The table of the root for a cursor at a character boundary is put together from the tokens'
 // classes of characters (class_trie.hpp): tens of microseconds for a language that counts
 // characters or repeats a class, once the class trie is there (2 to 3 ms for a 128k vocabulary, less
-// where few characters are live).  All such tables share one trie of remainders and say which of
+// where few characters are live).  Those of a context share one trie of remainders and say which of
 // its tokens they mean.  Other tables walk the subtree with the lexical stepper.
 //
 // Tables of cursors in a region of a byte automaton are made by region_tables.hpp.
@@ -100,7 +101,7 @@ class LexicalTables {
     size_t operator()(const Key& k) const {
       uint64_t h = (uint64_t{k.cursor.goal} << 32 | k.cursor.tracked) * 0x9E3779B97F4A7C15ull;
       h ^= h >> 29;
-      h += (uint64_t{k.cursor.decoder} << 32 | k.node);
+      h += (uint64_t{k.cursor.decoder} << 32 | k.node) ^ uint64_t{k.cursor.context} << 61;
       h *= 0xBF58476D1CE4E5B9ull;
       return static_cast<size_t>(h ^ h >> 32);
     }
@@ -144,7 +145,7 @@ class LexicalTables {
   struct Plain {
     std::unique_ptr<const CharTrie> chars;
     std::vector<uint32_t> inside;                     // tokens that stay inside
-    std::shared_ptr<const RemainderTrie> remainders;  // of those that end it
+    std::shared_ptr<const RemainderTrie> remainders[2];   // of those that end it, by context
   };
 
   std::unique_ptr<LexicalTable> build(const LexCursor& cursor, uint32_t node);
@@ -165,9 +166,10 @@ class LexicalTables {
                    Found& found);
   const CharTrie& char_trie(CharacterStepper& stepper, uint32_t decoder);
   const Plain& plain(CharacterStepper& stepper, uint32_t decoder);
+  const std::shared_ptr<const RemainderTrie>& plain_remainders(uint32_t decoder, uint32_t context);
   static Remainders choose(uint32_t outcome, std::shared_ptr<const RemainderTrie> trie,
                            const uint32_t* row);
-  RemainderTrie build_remainders(std::span<const End> ends) const;
+  RemainderTrie build_remainders(std::span<const End> ends, uint32_t context) const;
   void trim_classes();
 
   const Trie& trie_;

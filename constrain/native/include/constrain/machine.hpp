@@ -33,6 +33,9 @@ struct LexCursor {
   uint32_t goal = 0;      // language that the unit must belong to
   uint32_t tracked = 0;   // id of a list of languages whose truth is wanted when the unit ends
   uint32_t decoder = 0;   // escape or UTF-8 sequence in progress, and the kind of unit
+  uint32_t context = 0;   // what may follow the unit: kJson or kAnyText
+  static constexpr uint32_t kJson = 0;      // what continues a JSON text, and no more
+  static constexpr uint32_t kAnyText = 1;
   bool operator==(const LexCursor&) const = default;
 };
 

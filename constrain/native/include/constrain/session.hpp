@@ -50,8 +50,11 @@ class Constraint {
   const Config& config(StateId state) const { return states_->config(state); }
   StateId intern(const Config& config) { return states_->intern(config); }
   bool accepts(StateId state) { return machine_->accepts(config(state)); }
-  // The state behind a text token, or kNoState.
+  // The state behind a token that the machine reads, or kNoState.
   StateId advance(StateId state, uint32_t token);
+  // The state behind a token of a sequence, or kNoState.  An end-of-sequence token may be one that
+  // the machine reads; else it ends the sequence where that is a valid text: `finished` is set.
+  StateId follow(StateId state, int64_t token, bool& finished);
   // The mask of a state; false: no token may come next.
   bool fill(StateId state, uint32_t* row);
   Budget& budget() { return *budget_; }

@@ -17,6 +17,8 @@ class StateTable {
   StateId intern(const Config& config);
   const Config& config(StateId id) const { return configs_[id]; }
   size_t size() const { return configs_.size(); }
+  // Forgets all but the first `size` configs.
+  void truncate(size_t size);
   size_t bytes() const {
     return configs_.capacity() * sizeof(Config) + slots_.capacity() * sizeof(uint32_t);
   }

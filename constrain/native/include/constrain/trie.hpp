@@ -4,12 +4,17 @@
 // a contiguous range of `order()`, a node's own tokens first.  Node 0 is the root.  Tokens without
 // bytes are not in the trie: they never match text.
 //
+// A token that writes no text has a spelling of its own: 0xFF and its id as three bytes, big endian
+// (Vocabulary.token_bytes in Python).  No text has the byte 0xFF, so only automata that ask for
+// tokens read it.
+//
 // The texts that it is made of belong to the caller and must outlive it.
 //
 // Cost: 16 bytes a node (the 8 that a walk reads lie together), 4 bytes a token; building 128,000
 // tokens takes some 60 ms.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -17,6 +22,12 @@
 #include <vector>
 
 namespace constrain {
+
+inline constexpr uint8_t kTokenMark = 0xFF;
+inline std::array<char, 4> token_spelling(uint32_t id) {
+  return {static_cast<char>(kTokenMark), static_cast<char>(id >> 16), static_cast<char>(id >> 8),
+          static_cast<char>(id)};
+}
 
 struct TrieNode {
   uint32_t first_child = 0;

@@ -1,7 +1,8 @@
 // A vocabulary: the bytes of each token, the ids that end a sequence, and the width of the logits.
 //
-// Special tokens, ids that end a sequence, padding ids and tokens without bytes have an empty text
-// and never match text.  Everything that is shared by the constraints of a vocabulary and grows
+// Special tokens, ids that end a sequence and tokens without bytes have an empty text and never match
+// text; in the trie they have a spelling (trie.hpp), so that a grammar can ask for them.  Tokens with
+// the byte 0xFF are not in the trie: no text has it.  Everything that is shared by the constraints of a vocabulary and grows
 // (the lexical automata and their tables) lives in its shard.
 #pragma once
 
@@ -34,6 +35,12 @@ class Vocabulary {
                ? texts_[static_cast<size_t>(token)]
                : std::string_view{};
   }
+  // What a token is in the trie; empty: it is not there.
+  std::string_view spelling(int64_t token) const {
+    return token >= 0 && token < static_cast<int64_t>(spelled_.size())
+               ? spelled_[static_cast<size_t>(token)]
+               : std::string_view{};
+  }
   bool is_eos(int64_t token) const;
   std::span<const uint32_t> eos_ids() const { return eos_ids_; }
   std::span<const WordBits> eos_words() const { return eos_words_; }
@@ -43,6 +50,8 @@ class Vocabulary {
  private:
   std::string blob_;
   std::vector<std::string_view> texts_;
+  std::vector<std::string_view> spelled_;
+  std::string spellings_;              // of tokens without text
   std::vector<uint32_t> eos_ids_;      // sorted
   std::vector<WordBits> eos_words_;
   uint32_t size_;

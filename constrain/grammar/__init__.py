@@ -13,15 +13,18 @@ from constrain.grammar.ir import Grammar
 from constrain.grammar.lark_syntax import read_lark
 from constrain.grammar.program import compile_grammar
 from constrain.grammar.regular import choice_expression, regex_expression
+from constrain.grammar.strings import StringGrammarBuilder, string_program
 from constrain.grammar.xgrammar_ebnf import read_xgrammar
 
 __all__ = [
     "Grammar",
     "GrammarBuilder",
+    "StringGrammarBuilder",
     "choice_expression",
     "compile_grammar",
     "read_gbnf",
     "read_lark",
     "read_xgrammar",
     "regex_expression",
+    "string_program",
 ]

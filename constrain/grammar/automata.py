@@ -27,6 +27,7 @@ __all__ = [
     "merge_ranges",
     "row_classes",
     "strong_components",
+    "sweep",
 ]
 
 Range = tuple[int, int, int]
@@ -343,7 +344,7 @@ class ByteNfa:
             if not self.finals.isdisjoint(states):
                 finals.add(len(rows))
             sources = [ranges_of[state] for state in states if ranges_of[state]]
-            rows.append([(a, b, number(t)) for a, b, t in _sweep(sources)])
+            rows.append([(a, b, number(t)) for a, b, t in sweep(sources)])
             extra: dict[int, set[int]] = {}
             for state in states:
                 for symbol, target in special_of[state]:
@@ -352,7 +353,7 @@ class ByteNfa:
         return ByteDfa(rows, special, finals)
 
 
-def _sweep(sources: list[list[Range]]) -> list[tuple[int, int, tuple[int, ...]]]:
+def sweep(sources: list[list[Range]]) -> list[tuple[int, int, tuple[int, ...]]]:
     """The ranges on which the set of targets does not change."""
     if not sources:
         return []

@@ -24,7 +24,7 @@ from constrain.grammar.ir import ANYTHING, Embedded, Grammar, Obligations, Termi
 from constrain.grammar.network import Network
 from constrain.program import Program
 
-__all__ = ["CALL", "FOREIGN", "MARK", "FlatNets", "flatten", "special_edge"]
+__all__ = ["CALL", "FOREIGN", "MARK", "FlatNets", "called", "flatten", "special_edge"]
 
 _CALLED_STATES = 20
 _MAX_NET_STATES = 30_000
@@ -47,6 +47,12 @@ def special_edge(symbol: int) -> tuple[int, int]:
     return symbol % 3, symbol // 3
 
 
+def called(special: Iterable[int]) -> list[int]:
+    """The nets that special edges call."""
+    edges = map(special_edge, special)
+    return [number for kind, number in edges if kind == CALL]
+
+
 def _is_mark(symbol: int) -> bool:
     return symbol % 3 == MARK
 
@@ -63,6 +69,18 @@ class FlatNets:
         self.obligation_rows: list[tuple[Range, ...]] = [()]
         self.obligation_ends: list[bool] = [True]
         self.start = 0
+
+    def reachable(self) -> list[int]:
+        """The nets that the start needs, it first."""
+        order = [self.start]
+        seen = {self.start}
+        for at in order:
+            for special in self.nets[at].special:
+                for number in called(special):
+                    if number not in seen:
+                        seen.add(number)
+                        order.append(number)
+        return order
 
 
 def flatten(grammar: Grammar, network: Network) -> FlatNets:

@@ -40,11 +40,10 @@ The array is the `args` of a `constrain.program.Program` of kind "grammar".
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
 
 from constrain.errors import UnsatisfiableError
 from constrain.grammar.automata import strong_components
-from constrain.grammar.flatten import CALL, MARK, FlatNets, flatten, special_edge
+from constrain.grammar.flatten import CALL, MARK, FlatNets, called, flatten, special_edge
 from constrain.grammar.ir import Grammar
 from constrain.grammar.network import build_network
 from constrain.program import Program
@@ -70,13 +69,13 @@ def compile_grammar(grammar: Grammar, notes: dict[str, object] | None = None) ->
 
 def encode_nets(flat: FlatNets) -> array[int]:
     """The table of nets, from the start's on."""
-    order = _reachable(flat)
+    order = flat.reachable()
     base: dict[int, int] = {}
     count = 0
     for at in order:
         base[at] = count
         count += len(flat.nets[at].rows)
-    graph = {at: _called(flat.nets[at].special[0]) for at in order}
+    graph = {at: called(flat.nets[at].special[0]) for at in order}
     rank: dict[int, int] = {}
     for component in reversed(strong_components(graph)):
         for at in component:
@@ -141,21 +140,3 @@ def encode_nets(flat: FlatNets) -> array[int]:
             *obligation_ranges,
         ],
     )
-
-
-def _reachable(flat: FlatNets) -> list[int]:
-    order = [flat.start]
-    seen = {flat.start}
-    for at in order:
-        for special in flat.nets[at].special:
-            for number in _called(special):
-                if number not in seen:
-                    seen.add(number)
-                    order.append(number)
-    return order
-
-
-def _called(special: Iterable[int]) -> list[int]:
-    """The nets that special edges call."""
-    edges = map(special_edge, special)
-    return [number for kind, number in edges if kind == CALL]

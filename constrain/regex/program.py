@@ -20,6 +20,8 @@ LOOK     negative (0/1), node         the node matches (does not match) here, an
 BEHIND   set, start (0/1)             the previous code point is in the set, or (if start is 1) there
                                       is none
 END                                   the text ends here
+AUTOMATON n, state * n                 a text that leads from the first state to a final one; a state
+                                      is: final (0/1), n, (set, state) * n, with disjoint sets
 ======== ============================ ==============================================================
 
 Surrogates may stand in sets, but occur in no text.  Cost: the program of a pattern is linear in the
@@ -36,7 +38,7 @@ from constrain.regex.charsets import ANY, CharSet, complement
 __all__ = ["MAX_NESTING", "MAX_REPEAT", "ProgramBuilder"]
 
 VERSION = 1
-SET, SEQ, ALT, REPEAT, LOOK, BEHIND, END = range(1, 8)
+SET, SEQ, ALT, REPEAT, LOOK, BEHIND, END, AUTOMATON = range(1, 9)
 
 MAX_NESTING = 500
 """Groups nested more deeply are refused."""
@@ -118,6 +120,15 @@ class ProgramBuilder:
         if node is None:
             node = self._memo["anything"] = self.repeat(self.set(ANY), 0, None)
         return node
+
+    def automaton(self, states: Sequence[tuple[bool, Sequence[tuple[CharSet, int]]]]) -> int:
+        """A deterministic automaton: per state whether it is final, and its edges."""
+        words = [AUTOMATON, len(states)]
+        for final, edges in states:
+            words += (int(final), len(edges))
+            for chars, target in edges:
+                words += (self._set_index(chars), target)
+        return self._add(*words)
 
     def boundary(self, word: CharSet, *, negative: bool) -> int:
         """``\\b``: just one of the neighbours here is in `word`; negative: ``\\B``."""

@@ -177,6 +177,26 @@ def _pattern(t: Translator, frame: Frame, value: object) -> None:
     frame.out.append(t.pattern(value, frame.place, "pattern"))
 
 
+_STARTS = {"lark": ("start", "start"), "gbnf": ("root", "root"), "regex": ("", ""), "": ("", "")}
+
+
+def _grammar(t: Translator, frame: Frame, value: object) -> None:
+    """``x-grammar``: the string belongs to a grammar, or matches a pattern as a whole."""
+    expected = 'an object such as {"lark": "..."}, {"gbnf": "..."} or {"regex": "..."}'
+    if type(value) is not dict:
+        t.fail(frame, "x-grammar", expected, value)
+    kinds = [kind for kind in ("lark", "gbnf", "regex") if kind in value]
+    place = t.places.add(frame.place, "x-grammar")
+    option, default = _STARTS[kinds[0] if kinds else ""]
+    if len(kinds) != 1 or not {option or kinds[0], kinds[0]}.issuperset(value):
+        t.fail_at(place, f"x-grammar must be {expected}, found {', '.join(map(repr, value))}")
+    for name, text in value.items():
+        if type(text) is not str:
+            t.fail_at(t.places.add(place, name), f"x-grammar: {name} must be a string")
+    text, start = value[kinds[0]], value.get(option, default)
+    frame.out.append(t.grammar(kinds[0], text, start, frame.place))
+
+
 def _format(t: Translator, frame: Frame, value: object) -> None:
     if type(value) is not str:
         t.fail(frame, "format", "a string", value)
@@ -524,6 +544,7 @@ _VALIDATION: dict[str, tuple[int, Handler]] = {
 }
 _APPLICATORS: dict[str, tuple[int, Handler]] = {
     "format": (4, _format),
+    "x-grammar": (4, _grammar),
     "allOf": (4, _all_of),
     "anyOf": (4, _any_of),
     "oneOf": (4, _one_of),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from functools import lru_cache
 
-__all__ = ["content_encoding", "named_format", "narrowed_format", "pattern"]
+__all__ = ["content_encoding", "grammar", "named_format", "narrowed_format", "pattern"]
 
 
 def _blocks(digit: str, whole: int, tails: str) -> str:
@@ -43,6 +43,28 @@ def pattern(text: str) -> array:
     from constrain.regex import compile_ecma
 
     return compile_ecma(text)
+
+
+@lru_cache(maxsize=256)
+def grammar(kind: str, text: str, start: str) -> array:
+    """The regex program of a grammar (or pattern) that whole strings belong to.
+
+    `kind` is "lark", "gbnf" or "regex", whose `start` does not matter.
+    """
+    from constrain.errors import UnsatisfiableError
+    from constrain.grammar import StringGrammarBuilder, read_gbnf, read_lark, string_program
+    from constrain.regex import compile_python
+    from constrain.regex.program import ProgramBuilder
+
+    if kind == "regex":
+        return compile_python(text)
+    builder = StringGrammarBuilder()
+    read = read_lark if kind == "lark" else read_gbnf
+    try:
+        return string_program(builder.grammar(read(builder, text, start)))
+    except UnsatisfiableError:
+        nothing = ProgramBuilder()
+        return nothing.finish(nothing.alt([]))
 
 
 @lru_cache(maxsize=256)

@@ -52,6 +52,11 @@ class JsonSchema:
             declare properties and are silent about others.  The default is "forbid" for Python
             types and "schema" for everything else.
 
+    Beside the keywords of the drafts there is ``x-grammar``: a string must belong to a grammar
+    (``{"lark": text, "start": rule}``, ``{"gbnf": text, "root": rule}``) or match a pattern of
+    Python's `re` as a whole (``{"regex": pattern}``).  It is the decoded string that counts, so any
+    escapes may be used.  Grammars that need a stack are refused (`UnsupportedError`).
+
     Raises:
         SchemaError: the schema is malformed, with the JSON pointer; raised here for what is not
             JSON at all, and by `program` for what it says.

@@ -14,7 +14,7 @@ from __future__ import annotations
 from array import array
 from typing import NoReturn
 
-from constrain.errors import RegexError, SchemaError, UnsupportedError
+from constrain.errors import GrammarError, RegexError, SchemaError, UnsupportedError
 from constrain.program import Op, Program
 from constrain.schema import arrays, closing, objects, regexes
 from constrain.schema.builder import FALSE, TRUE, ProgramBuilder
@@ -336,6 +336,21 @@ class Translator:
             return self.builder.regex(regexes.pattern(text))
         except (RegexError, UnsupportedError) as error:
             raise self._at(error, place, tokens) from None
+
+    def grammar(self, kind: str, text: str, start: str, place: int) -> int:
+        """The formula of an `x-grammar`."""
+        try:
+            return self.builder.regex(regexes.grammar(kind, text, start))
+        except (RegexError, UnsupportedError) as error:
+            raise self._at(error, place, ("x-grammar", kind)) from None
+        except GrammarError as error:
+            pointer = self.places.pointer(self.places.add(place, "x-grammar"))
+            raise GrammarError(
+                f"{error.message} (in the grammar at {pointer})",
+                line=error.line,
+                column=error.column,
+                file=error.file,
+            ) from None
 
     def format(self, name: str, draft: str, place: int) -> int | None:
         """The formula of a `format` as `draft` means it, or None where it is not enforced."""

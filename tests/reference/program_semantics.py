@@ -219,11 +219,44 @@ def _rows(args: Sequence[int], at: int, width: int) -> list[tuple[int, ...]]:
 
 # -- regex programs ----------------------------------------------------------------------------
 
-_SET, _SEQ, _ALT, _REPEAT, _LOOK, _BEHIND, _END = range(1, 8)
+_SET, _SEQ, _ALT, _REPEAT, _LOOK, _BEHIND, _END, _AUTOMATON = range(1, 9)
+
+
+def _is_automaton(program: array) -> bool:
+    """The program's first node is an automaton."""
+    at = 3
+    for _ in range(program[1]):
+        at += 1 + 2 * program[at]
+    return program[at] == _AUTOMATON
+
+
+def _run_automaton(program: array, text: str) -> bool:
+    """The same for a program that is one automaton."""
+    words = iter(program[3:])
+    sets = []
+    for _ in range(program[1]):
+        sets.append([(next(words), next(words)) for _ in range(next(words))])
+    if next(words) != _AUTOMATON:
+        raise ValueError("an automaton stands alone")
+    states = []
+    for _ in range(next(words)):
+        final = next(words)
+        states.append((final, [(next(words), next(words)) for _ in range(next(words))]))
+    state = 0
+    for char in text:
+        for which, target in states[state][1]:
+            if any(first <= ord(char) <= last for first, last in sets[which]):
+                state = target
+                break
+        else:
+            return False
+    return bool(states[state][0])
 
 
 def regex_matches(program: array, text: str) -> bool:
     """Whether the whole of `text` is in the language of a regex program."""
+    if _is_automaton(program):
+        return _run_automaton(program, text)
     return _pattern(program.tobytes()).fullmatch(text) is not None
 
 

@@ -18,7 +18,9 @@ constexpr uint32_t kMaxBits = 32;
 constexpr uint32_t kFirstSurrogate = 0xD800;
 constexpr uint32_t kAfterSurrogates = 0xE000;
 
-enum Op : int32_t { kOpSet = 1, kOpSeq, kOpAlt, kOpRepeat, kOpLook, kOpBehind, kOpEnd };
+enum Op : int32_t {
+  kOpSet = 1, kOpSeq, kOpAlt, kOpRepeat, kOpLook, kOpBehind, kOpEnd, kOpAutomaton
+};
 
 struct Interval {
   uint32_t first, last;
@@ -222,6 +224,19 @@ std::unique_ptr<Terms> load(std::span<const int32_t> program, Loaded& loaded) {
       case kOpEnd:
         parts[node] = terms->end();
         break;
+      case kOpAutomaton: {
+        std::vector<Terms::AutomatonRow> rows(reader.count("states"));
+        for (Terms::AutomatonRow& row : rows) {
+          row.final = reader.below(2, "flag") != 0;
+          row.edges.resize(reader.count("edges"));
+          for (auto& [set, target] : row.edges) {
+            set = set_ids[reader.below(num_sets, "set")];
+            target = reader.below(rows.size(), "state");
+          }
+        }
+        parts[node] = terms->automaton(rows);
+        break;
+      }
       default:
         throw Error("regex program: unknown operator " + std::to_string(op));
     }

@@ -104,7 +104,9 @@ void Terms::work(size_t steps) {
 
 size_t Terms::bytes() const {
   return set_bits_.capacity() * sizeof(uint64_t) + class_context_.capacity() * sizeof(uint32_t) +
-         parts_.capacity() * sizeof(Part) + choices_.capacity() * sizeof(Id) +
+         parts_.capacity() * sizeof(Part) +
+         automaton_states_.capacity() * sizeof(AutomatonState) +
+         automaton_edges_.capacity() * sizeof(AutomatonEdge) + choices_.capacity() * sizeof(Id) +
          chains_.capacity() * sizeof(Chain) + formulas_.capacity() * sizeof(Formula) +
          members_.capacity() * sizeof(Id) + set_index_.bytes() + part_index_.bytes() +
          chain_index_.bytes() + formula_index_.bytes() + memo_.bytes() +
@@ -191,6 +193,56 @@ Id Terms::end() {
   part.nullable = Nullable::kDepends;
   part.contextual = true;
   return intern_part(part);
+}
+
+Id Terms::automaton(std::span<const AutomatonRow> rows) {
+  const uint32_t count = static_cast<uint32_t>(rows.size());
+  std::vector<std::vector<uint32_t>> sources(count);
+  std::vector<uint32_t> length(count, kMaxLength);  // to the nearest final state
+  std::vector<uint32_t> queue;
+  for (uint32_t s = 0; s < count; ++s) {
+    for (const auto& [set, target] : rows[s].edges) sources[target].push_back(s);
+    if (rows[s].final) {
+      length[s] = 0;
+      queue.push_back(s);
+    }
+  }
+  for (size_t i = 0; i < queue.size(); ++i) {
+    for (uint32_t source : sources[queue[i]]) {
+      if (length[source] != kMaxLength) continue;
+      length[source] = length[queue[i]] + 1;
+      queue.push_back(source);
+    }
+  }
+  // Parts first, so that edges can name them; a state that leads nowhere has none.
+  const uint32_t base = static_cast<uint32_t>(automaton_states_.size());
+  automaton_states_.resize(base + count);
+  std::vector<Id> part_of(count, kFailPart);
+  for (uint32_t s = 0; s < count; ++s) {
+    const bool leads = std::any_of(rows[s].edges.begin(), rows[s].edges.end(), [&](const auto& e) {
+      return length[e.second] != kMaxLength;
+    });
+    if (length[s] == kMaxLength) continue;
+    if (!leads) {
+      part_of[s] = kEmptyPart;
+      continue;
+    }
+    Part part;
+    part.kind = PartKind::kState;
+    part.a = base + s;
+    part.nullable = rows[s].final ? Nullable::kAlways : Nullable::kNever;
+    part.min_length = length[s];
+    part_of[s] = intern_part(part);
+  }
+  for (uint32_t s = 0; s < count; ++s) {
+    AutomatonState& state = automaton_states_[base + s];
+    state.first_edge = static_cast<uint32_t>(automaton_edges_.size());
+    for (const auto& [set, target] : rows[s].edges) {
+      if (part_of[target] != kFailPart) automaton_edges_.push_back({set, part_of[target]});
+    }
+    state.num_edges = static_cast<uint32_t>(automaton_edges_.size()) - state.first_edge;
+  }
+  return count == 0 ? kFailPart : part_of[0];
 }
 
 Id Terms::repeat(Id body, uint32_t least, uint32_t most) {
@@ -463,6 +515,11 @@ bool Terms::may_take(Id id, uint32_t cls) const {
         break;
       case PartKind::kChoice:
         return true;
+      case PartKind::kState: {
+        const std::span<const AutomatonEdge> list = edges(p);
+        return std::any_of(list.begin(), list.end(),
+                           [&](const AutomatonEdge& e) { return set_has(e.set, cls); });
+      }
       default:
         return false;
     }
@@ -520,6 +577,13 @@ void Terms::derive_part(Id id, Id tail, uint32_t cls, uint32_t context, std::vec
     switch (p.kind) {
       case PartKind::kSet:
         out.push_back(conjoin(guard, atom(tail)));
+        return;
+      case PartKind::kState:
+        for (const AutomatonEdge& edge : edges(p)) {
+          if (!set_has(edge.set, cls)) continue;
+          out.push_back(conjoin(guard, atom(prepend(edge.part, tail))));
+          return;
+        }
         return;
       case PartKind::kChoice:
         work(p.b);

@@ -16,6 +16,7 @@
 //   N(set, k)     = k if c is in the set
 //   N(p q, k)     = N(p, q k)  or  E(p) and N(q, k)
 //   N(p | q, k)   = N(p, k) or N(q, k)
+//   N(state, k)   = target k, for the edge whose set has c
 //   N(p{l,h}, k)  = N(p, p{l-1,h-1} k)  or  E(p) and N(p, p{0,h-1} k)
 //   E(lookahead p) = D(p anything), E(negative lookahead p) = not D(p anything)
 // In the second part of the rule for repeats, one empty round stands for all that `l` demands.
@@ -28,6 +29,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "constrain/util.hpp"
@@ -49,6 +51,7 @@ enum class PartKind : uint8_t {
   kLook,      // a: part, b: 1 if negative
   kBehind,    // a: bit of the context
   kEnd,       // end of text
+  kState,     // a: state of an automaton: the texts that lead from it to a final state
 };
 
 enum class Nullable : uint8_t { kNever, kAlways, kDepends };  // depends on what is around
@@ -60,6 +63,17 @@ struct Part {
   uint32_t a = 0, b = 0, c = 0;
   uint32_t min_length = 0;  // code points; a lower bound if contextual
   uint32_t mask = 0;        // bits of the context that matter before the first code point
+};
+
+// A state of a deterministic automaton, and its edges.
+struct AutomatonState {
+  uint32_t first_edge = 0;
+  uint32_t num_edges = 0;
+};
+
+struct AutomatonEdge {
+  Id set = 0;
+  Id part = 0;  // the target
 };
 
 struct Chain {
@@ -137,6 +151,13 @@ class Terms {
   Id look(Id part, bool negative);
   Id behind(uint32_t bit);
   Id end();
+  // States of a deterministic automaton: whether each is final, and its edges (set, state), whose
+  // sets are disjoint.  The part of the first state.
+  struct AutomatonRow {
+    bool final = false;
+    std::vector<std::pair<Id, uint32_t>> edges;
+  };
+  Id automaton(std::span<const AutomatonRow> rows);
 
   Id chain(Id part, Id tail);
   Id atom(Id chain);
@@ -181,6 +202,10 @@ class Terms {
 
   std::span<const Id> members(const Formula& f) const { return {members_.data() + f.a, f.b}; }
   std::span<const Id> choices(const Part& p) const { return {choices_.data() + p.a, p.b}; }
+  std::span<const AutomatonEdge> edges(const Part& p) const {
+    const AutomatonState& state = automaton_states_[p.a];
+    return {automaton_edges_.data() + state.first_edge, state.num_edges};
+  }
 
   size_t num_classes_;
   size_t set_words_;
@@ -190,6 +215,8 @@ class Terms {
   std::vector<uint32_t> class_context_;
   std::vector<Part> parts_;
   std::vector<Id> choices_;
+  std::vector<AutomatonState> automaton_states_;
+  std::vector<AutomatonEdge> automaton_edges_;
   std::vector<Chain> chains_;
   std::vector<Formula> formulas_;
   std::vector<Id> members_;

@@ -135,8 +135,8 @@ def add_speculation_option(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--speculate",
         metavar="SOURCE",
-        help='check drafts in one pass: "lookup" takes them from the text so far, anything else is'
-        " the name of a draft model",
+        help='check drafts in one pass: "lookup" takes them from the text so far, "constraint" from'
+        " the short way to a valid text, anything else is the name of a draft model",
     )
 
 

@@ -30,6 +30,7 @@ ways:
   constrained  masks, one forward pass for each token
   forced       text without an alternative is appended at once
   lookup       forced, and drafts from the text so far
+  constraint   forced, and drafts of the short way to a valid text
   draft        forced, and drafts of the model given by --speculate
 
 examples:
@@ -37,7 +38,9 @@ examples:
   constrain bench-model --batch 1,8 --ways free,constrained --rounds 5 --temperature 0
   constrain bench-model --schema ticket.json --prompt "A broken lamp." --json > bench.json
 """
-_WAYS = ("free", "constrained", "forced", "lookup", "draft")
+_WAYS = ("free", "constrained", "forced", "lookup", "constraint", "draft")
+
+_BUILT_IN = ("lookup", "constraint")
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -140,9 +143,9 @@ class _Bench:
         self._tasks = tasks
         self._compiled = [constrain.compile(spec, vocabulary) for spec in specs]
         self._args = args
-        self._lookup = _runtime.speculation("lookup")
-        drafts = args.speculate if args.speculate != "lookup" else None
-        self._draft = _runtime.speculation(drafts)
+        self._drafts = {name: _runtime.speculation(name) for name in _BUILT_IN}
+        if args.speculate not in (None, *_BUILT_IN):
+            self._drafts["draft"] = _runtime.speculation(args.speculate)
         self._runs: dict[tuple[str, int], list[Any]] = {}
         self._results: dict[tuple[str, int], list[Any]] = {}
 
@@ -164,7 +167,7 @@ class _Bench:
                 top_p=args.top_p,
                 seed=args.seed if args.seed is None else args.seed + first,
                 forced="off" if way in ("free", "constrained") else "text",
-                speculation={"lookup": self._lookup, "draft": self._draft}.get(way),
+                speculation=self._drafts.get(way),
                 measure=not counted,
             )
             kept = self._runs if counted else self._results
@@ -231,7 +234,7 @@ def _spec(task: Task, args: argparse.Namespace) -> Any:
 
 
 def _chosen_ways(args: argparse.Namespace) -> list[str]:
-    has_draft = args.speculate not in (None, "lookup")
+    has_draft = args.speculate not in (None, *_BUILT_IN)
     ways = args.ways or [way for way in _WAYS if way != "draft" or has_draft]
     if "draft" in ways and not has_draft:
         raise CliError("the way draft needs --speculate with the name of a model", ExitCode.USAGE)

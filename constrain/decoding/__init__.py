@@ -11,9 +11,10 @@ from constrain.decoding.calls import generate, generate_batch
 from constrain.decoding.metrics import Metrics, Timings
 from constrain.decoding.result import GenerationResult
 from constrain.decoding.sampling import Sampler
-from constrain.decoding.speculation import DraftModel, PromptLookup
+from constrain.decoding.speculation import ConstraintDrafts, DraftModel, PromptLookup
 
 __all__ = [
+    "ConstraintDrafts",
     "DraftModel",
     "GenerationResult",
     "Metrics",

@@ -1,15 +1,16 @@
 """Speculative decoding: cheap drafts, checked by the model in one pass.
 
-Two sources of drafts: another, smaller model (`DraftModel`), and the text so far (`PromptLookup`).
-Both draft under the constraint; the model's own masks are applied to every position that it checks.
+Three sources of drafts: a smaller model (`DraftModel`), the text so far (`PromptLookup`), and the
+constraint itself (`ConstraintDrafts`).  All draft under the constraint; the model's own masks are applied to every position that it checks.
 
 How drafts are checked, and why the texts are distributed as without them, is in `verify`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,10 +21,18 @@ from constrain.decoding.masks import Masks
 from constrain.decoding.sequence import Running
 from constrain.errors import ConstrainError
 
-__all__ = ["DraftModel", "Drafter", "PromptLookup", "Speculation"]
+__all__ = ["ConstraintDrafts", "DraftModel", "Drafter", "PromptLookup", "Speculation"]
 
 
 _MOST_OCCURRENCES = 16  # that are looked at in one step
+# Where to see which blanks a text has behind a mark, and what to expect before it shows.
+_BLANKS = {
+    b":": (re.compile(rb'":(\s*)'), b" "),
+    b",": (re.compile(rb',(\s*)"'), b" "),
+    b"{": (re.compile(rb'\{(\s*)"'), b""),
+}
+_LONGEST_COMPLETION = 4096  # bytes
+_DRAFTED_BYTES = 160  # of a completion that are spelled in tokens
 
 
 class Drafter(Protocol):
@@ -105,6 +114,90 @@ class _Lookup:
 
     def keep_rows(self, rows: Sequence[int]) -> None:
         pass
+
+
+@dataclass(frozen=True)
+class ConstraintDrafts:
+    """Drafts from the constraint: the short way to a valid text from here.
+
+    Keys, enumerations and brackets are often the only sensible text without being the only allowed
+    one (JSON may be spelled with escapes and blanks), so that they are not forced; a model mostly
+    takes them.  Inside of strings with any content nothing is drafted.
+
+    Attributes:
+        tokens: how many tokens are drafted, forced ones besides.
+    """
+
+    tokens: int = 8
+    branches: int = field(default=1, init=False)
+
+    def __post_init__(self) -> None:
+        _check(tokens=self.tokens)
+
+    def start(self, vocabulary: Any, rows: int) -> Drafter:
+        return _Completed(self, vocabulary)
+
+
+class _Completed:
+    def __init__(self, settings: ConstraintDrafts, vocabulary: Any) -> None:
+        self._settings = settings
+        self._vocabulary = vocabulary
+
+    def propose(self, sequences: Sequence[Running], drafts: Sequence[Draft]) -> None:
+        for sequence, draft in zip(sequences, drafts):
+            if sequence.matcher is None:
+                continue
+            way = sequence.matcher.completion(_LONGEST_COMPLETION)
+            if not way:
+                continue
+            written = self._vocabulary.decode(sequence.prefix + sequence.token_ids)
+            inside = _inside_string(written)
+            if inside and way.startswith(b'"'):
+                continue
+            text = _with_blanks(way[:_DRAFTED_BYTES], inside, written)
+            tokens = self._vocabulary.encode(
+                text[:_DRAFTED_BYTES].decode("utf-8", "ignore").encode()
+            )
+            if tokens:
+                draft.add_path(-1, tokens[: self._settings.tokens])
+
+    def keep_rows(self, rows: Sequence[int]) -> None:
+        pass
+
+
+def _inside_string(text: bytes) -> bool:
+    """Whether JSON text ends inside of a string."""
+    inside = escaped = False
+    for byte in text:
+        if escaped:
+            escaped = False
+        elif byte == 0x22:
+            inside = not inside
+        elif byte == 0x5C and inside:
+            escaped = True
+    return inside
+
+
+def _with_blanks(way: bytes, inside: bool, written: bytes) -> bytes:
+    """JSON text `way` with the blanks that `written` has behind colons, commas and braces."""
+    blanks = {}
+    for mark, (pattern, default) in _BLANKS.items():
+        seen = pattern.findall(written)
+        blanks[mark] = seen[-1] if seen else default
+    parts: list[bytes] = []
+    escaped = False
+    for i in range(len(way)):
+        byte = way[i : i + 1]
+        parts.append(byte)
+        if escaped:
+            escaped = False
+        elif byte == b'"':
+            inside = not inside
+        elif byte == b"\\" and inside:
+            escaped = True
+        elif not inside and byte in blanks:
+            parts.append(blanks[byte])
+    return b"".join(parts)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import constrain
-from constrain.decoding import DraftModel, PromptLookup, generate_batch
+from constrain.decoding import ConstraintDrafts, DraftModel, PromptLookup, generate_batch
 from tests.reference.decoding import Case, deviation, distribution
 from tests.reference.vocabularies import greedy
 
@@ -141,6 +141,7 @@ def speculations(draft_model: Any, model: Any) -> dict[str, Any]:
     return {
         "lookup": PromptLookup(tokens=4, ngram=2),
         "lookup tree": PromptLookup(tokens=3, ngram=2, branches=3),
+        "constraint": ConstraintDrafts(tokens=4),
         "draft model": DraftModel(draft_model, tokens=3),
         "draft tree": DraftModel(draft_model, tokens=3, branches=3),
         "itself": DraftModel(model, tokens=5),
@@ -148,7 +149,9 @@ def speculations(draft_model: Any, model: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("forced", ["off", "text"])
-@pytest.mark.parametrize("kind", ["lookup", "lookup tree", "draft model", "draft tree", "itself"])
+@pytest.mark.parametrize(
+    "kind", ["lookup", "lookup tree", "constraint", "draft model", "draft tree", "itself"]
+)
 def test_frequencies_with_speculation(
     model: Any, draft_model: Any, compiled: Any, case: Case, forced: str, kind: str
 ) -> None:

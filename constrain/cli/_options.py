@@ -141,10 +141,13 @@ def add_speculation_option(group: argparse._ArgumentGroup) -> None:
 
 
 def sampling_of(args: argparse.Namespace) -> Sampling:
-    """The options as the runtime takes them; those of the loop where the command has them."""
+    """The options as the runtime takes them; those of the loop where the command has them.
+
+    Other commands cut off at the limit: what was squeezed into it would pass for data.
+    """
     sampling = Sampling(args.temperature, args.top_k, args.top_p, args.seed, args.max_tokens)
     if not hasattr(args, "no_budget"):
-        return sampling
+        return replace(sampling, budget=False)
     return replace(
         sampling,
         repetition_penalty=args.repetition_penalty,

@@ -40,6 +40,7 @@ class Draft:
         self.drawn_from: list[Any] = []  # the draft's distribution [width], None if not drawn
         self.matchers: list[Any] = []
         self.lefts: list[int] = []
+        self._children: dict[int, list[int]] = {}
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -58,7 +59,12 @@ class Draft:
 
     def children(self, node: int) -> list[int]:
         """The nodes that follow `node`, in the order in which they are tried."""
-        return [i for i, parent in enumerate(self.parents) if parent == node]
+        return self._children.get(node, [])
+
+    def is_forced_on(self, node: int) -> bool:
+        """Whether what follows `node` is forced, so that nothing is chosen there."""
+        children = self.children(node)
+        return bool(children) and self.forced[children[0]]
 
     def path(self, node: int) -> list[int]:
         """The tokens from the root to `node`."""
@@ -106,15 +112,15 @@ class Draft:
         self.forced.append(forced)
         self.drawn_from.append(drawn_from)
         self.matchers.append(matcher)
-        return len(self.tokens) - 1
+        node = len(self.tokens) - 1
+        self._children.setdefault(parent, []).append(node)
+        return node
 
     def _end_of_run(self, node: int) -> int:
         """The last node of the run that is forced behind `node`."""
-        while True:
-            behind = self.children(node)
-            if not behind or not self.forced[behind[0]]:
-                return node
-            node = behind[0]
+        while self.is_forced_on(node):
+            (node,) = self.children(node)
+        return node
 
     def add_path(self, parent: int, token_ids: Sequence[int]) -> int:
         """Add tokens one behind the other, as far as they are allowed; gives the last node.

@@ -213,8 +213,10 @@ class _Loop:
         rows: list[list[int]] = []
         for row, draft in enumerate(drafts):
             rows.append([row, *range(first + len(matchers), first + len(matchers) + len(draft))])
-            matchers += draft.matchers
-            remaining += [draft.remaining(node) for node in range(len(draft))]
+            for node in range(len(draft)):
+                # Where the text goes on by force no mask is asked for.
+                matchers.append(None if draft.is_forced_on(node) else draft.matchers[node])
+                remaining.append(draft.remaining(node))
         if matchers:
             spent = self._masks.fill(matchers, remaining, first_row=first, tolerant=True)
             drafted = zip(self._running, drafts)

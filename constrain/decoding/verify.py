@@ -48,9 +48,8 @@ def choose(
     taken: list[int] = []
     at = -1
     while sequence.finish_reason is None:
-        children = draft.children(at)
-        if children and draft.forced[children[0]]:
-            at = children[0]
+        if draft.is_forced_on(at):
+            (at,) = draft.children(at)
             taken.append(at)
             sequence.timings.forced += 1
             sequence.append(draft.tokens[at])
@@ -58,7 +57,7 @@ def choose(
         if at >= 0 and sequence.end_if_over(masks, rows[at + 1]):
             break
         ids, weights = _distribution(sequence, logits[at + 1], masks, rows[at + 1], measure)
-        found = _taken_child(sequence, draft, children, ids, weights)
+        found = _taken_child(sequence, draft, draft.children(at), ids, weights)
         if isinstance(found, int):
             at = found
             taken.append(at)

@@ -1,6 +1,7 @@
-"""Models that are no plain text models, inside their own `generate`.
+"""Models that are no plain text models, inside their own `generate`, and audio tokens.
 
-Tiny random weights: vision-language (LLaVA), speech recognition (Whisper), encoder-decoder (BART).
+Tiny random weights: vision-language (LLaVA), speech recognition (Whisper), encoder-decoder (BART),
+and a causal model whose vocabulary has ranges of audio tokens, as speech synthesis models have.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 import constrain
+from constrain.decoding import PromptLookup, generate, generate_batch
 from constrain.integrations.transformers import ConstrainedLogitsProcessor
 from constrain.vocabulary import Vocabulary
 
@@ -158,3 +160,75 @@ def test_encoder_decoder(
     # Whisper hands out what comes behind its start tokens, where these were given.
     start = 0 if output[0, 0] != begin else len(given.get("decoder_input_ids", [[begin]])[0])
     check(generated(vocabulary, output, start))
+
+
+FRAME = 4  # codebooks
+CODES = 16  # entries of each
+FIRST = 300  # id of the first audio token; the tokenizer's own end before
+
+
+def speech(vocabulary: Vocabulary) -> tuple[Vocabulary, Any]:
+    """A vocabulary with `FRAME` ranges of audio tokens, and frames between two marks."""
+    size = FIRST + FRAME * CODES + 2
+    start, end = size - 2, size - 1
+    tokens = [*vocabulary.tokens[:FIRST], *[None] * (size - FIRST)]
+    wide = Vocabulary(
+        tokens,
+        vocabulary.eos_token_ids,
+        size=size,
+        special_tokens={"<audio>": start, "</audio>": end},
+    )
+    ranges = [
+        constrain.TokenRange(FIRST + book * CODES, FIRST + (book + 1) * CODES - 1)
+        for book in range(FRAME)
+    ]
+    spec = constrain.Sequence(
+        constrain.Choice(["hello", "world"]),
+        constrain.Token("<audio>"),
+        constrain.Repeat(constrain.Sequence(*ranges), 2, 5),
+        constrain.Token("</audio>"),
+    )
+    return wide, spec
+
+
+def check_speech(token_ids: list[int], wide: Vocabulary) -> None:
+    start, end = wide.size - 2, wide.size - 1
+    at = token_ids.index(start)
+    assert wide.decode(token_ids[:at]) in (b"hello", b"world")
+    assert token_ids[-1] == end
+    frames = token_ids[at + 1 : -1]
+    assert len(frames) % FRAME == 0
+    assert 2 <= len(frames) // FRAME <= 5
+    for index, token_id in enumerate(frames):
+        assert (token_id - FIRST) // CODES == index % FRAME
+
+
+def test_audio_tokens(vocabulary: Vocabulary) -> None:
+    """In the own loop, with and without drafts and near the budget, and in `generate`."""
+    torch.manual_seed(0)
+    wide, spec = speech(vocabulary)
+    compiled = constrain.compile(spec, wide)
+    model = transformers.LlamaForCausalLM(llama(wide.size)).eval()
+    prompts = [[5, 6, 7], [8, 9], [10, 11, 12, 13]]
+    for speculation in (None, PromptLookup()):
+        for result in generate_batch(
+            model, None, prompts, compiled, seed=1, max_tokens=60, speculation=speculation
+        ):
+            assert result.is_complete
+            assert result.text in ("hello", "world")
+            check_speech(result.token_ids, wide)
+    tight = generate(model, None, prompts[0], compiled, seed=1, max_tokens=12, forced="off")
+    check_speech(tight.token_ids, wide)
+    assert tight.is_complete
+    ids = torch.tensor([[5, 6, 7]] * 3)
+    output = model.generate(
+        input_ids=ids,
+        attention_mask=torch.ones_like(ids),
+        logits_processor=[ConstrainedLogitsProcessor(compiled)],
+        do_sample=True,
+        max_new_tokens=60,
+        eos_token_id=list(wide.eos_token_ids),
+        pad_token_id=wide.eos_token_ids[0],
+    )
+    for row in output[:, 3:].tolist():
+        check_speech(row[: row.index(wide.eos_token_ids[0])], wide)

@@ -145,7 +145,7 @@ class Batch:
         if len(self._rows) != height:
             logits = logits[self._rows]
         # A copy: the mask is applied in place.
-        return logits.to(dtype=torch.float32, copy=True)
+        return logits.to(dtype=torch.float32, copy=True).contiguous()
 
     def keep_tokens(self, kept: Sequence[Sequence[int] | None]) -> None:
         """Take back tokens of the last chunks.

@@ -182,6 +182,7 @@ class _Loop:
             if prefill:
                 sequence.timings.prefill = time.perf_counter() - begin
         rows = self._fill_nodes(drafts)
+        removed = self._mask(logits, drafts, rows)
         kept: list[list[int] | None] = []
         for row, (sequence, draft) in enumerate(zip(self._running, drafts)):
             unread = [] if width is None else self._pending[row][width:]
@@ -191,13 +192,14 @@ class _Loop:
                 continue
             sequence.timings.drafted += draft.forced.count(False)
             count = len(sequence.token_ids)
+            first = logits.shape[1] - 1 - len(draft)
             taken = choose(
                 sequence,
                 draft,
-                logits[row, logits.shape[1] - 1 - len(draft) :],
+                logits[row, first:],
                 self._masks,
                 rows[row],
-                measure=self._measure,
+                removed[row][first:] if removed else [],
             )
             read = len(self._pending[row])
             kept.append([*range(read), *(read + node for node in taken)] if len(draft) else None)
@@ -222,6 +224,34 @@ class _Loop:
             drafted = zip(self._running, drafts)
             _share(spent, [s for s, draft in drafted if len(draft) and s.matcher is not None])
         return rows
+
+    def _mask(
+        self, logits: Any, drafts: Sequence[Draft], rows: Sequence[list[int]]
+    ) -> list[list[float]]:
+        """Penalties and masks, in place, for logits ``[rows, w, width]``.
+
+        Returns:
+            The share of probability that each mask removed, ``[rows][w]``, where it is measured.
+        """
+        height, width, _ = logits.shape
+        flat: list[int | None] = []
+        for row, (sequence, draft) in enumerate(zip(self._running, drafts)):
+            first = width - 1 - len(draft)
+            flat += [None] * first
+            flat += [None] * len(rows[row]) if sequence.matcher is None else rows[row]
+            if sequence.sampler.adjusts:
+                history = sequence.history
+                for node in range(-1, len(draft)):
+                    path = draft.path(node)
+                    sequence.sampler.adjust(logits[row, first + 1 + node], history + path)
+        before = logits.logsumexp(dim=2) if self._measure else None
+        spent = self._masks.apply(logits.view(height * width, -1), flat)
+        _share(spent, [sequence for sequence in self._running if sequence.matcher is not None])
+        if before is None:
+            return []
+        left = (logits.logsumexp(dim=2) - before).clamp(max=0.0)
+        removed: list[list[float]] = (-left.expm1()).tolist()
+        return removed
 
     def _drop_finished(self) -> None:
         """Let the sequences that are over leave the batch, its cache and the masks."""

@@ -82,8 +82,8 @@ class Masks:
         word = int(self._bitmask[row, words[0]]) & 0xFFFFFFFF
         return None if word & (word - 1) else int(words[0]) * 32 + word.bit_length() - 1
 
-    def apply(self, logits: Any, row: int) -> float:
-        """Mask the logits ``[width]`` of row `row`, in place.
+    def apply(self, logits: Any, rows: Sequence[int | None]) -> float:
+        """Mask logits ``[n, width]`` in place, row i by mask ``rows[i]``; None leaves it alone.
 
         Returns:
             The seconds it took.
@@ -93,11 +93,19 @@ class Masks:
         """
         import constrain
 
-        if len(logits) < self._size:
+        chosen = [i for i, row in enumerate(rows) if row is not None]
+        if not chosen:
+            return 0.0
+        if logits.shape[1] < self._size:
             raise ConstrainError(
-                f"the model has {len(logits)} logits, the vocabulary {self._size} tokens: give"
+                f"the model has {logits.shape[1]} logits, the vocabulary {self._size} tokens: give"
                 " Vocabulary the model's size"
             )
         begin = time.perf_counter()
-        constrain.apply_bitmask(logits, self._bitmask[row])
+        if all(row in (None, i) for i, row in enumerate(rows)):
+            bitmask = self._bitmask[: len(rows)]
+        else:
+            bitmask = self._bitmask[[row or 0 for row in rows]]
+        every = len(chosen) == len(rows)
+        constrain.apply_bitmask(logits, bitmask, rows=None if every else chosen)
         return time.perf_counter() - begin

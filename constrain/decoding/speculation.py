@@ -247,6 +247,7 @@ class _Modelled:
                 [draft.remaining(-1 if tip is None else tip) for draft, tip in zip(drafts, tips)],
                 tolerant=True,
             )
+            self._mask(logits, sequences, drafts, tips)
             chunks = [[] for _ in drafts]
             for row, (sequence, draft) in enumerate(zip(sequences, drafts)):
                 tip = tips[row]
@@ -260,15 +261,26 @@ class _Modelled:
             if not any(chunks):
                 break
 
+    def _mask(
+        self,
+        logits: Any,
+        sequences: Sequence[Running],
+        drafts: Sequence[Draft],
+        tips: Sequence[int | None],
+    ) -> None:
+        """Penalties and masks of the tips, in place, for logits ``[rows, width]``."""
+        rows: list[int | None] = []
+        for row, (sequence, draft, tip) in enumerate(zip(sequences, drafts, tips)):
+            rows.append(None if tip is None or sequence.matcher is None else row)
+            if tip is not None and sequence.sampler.adjusts:
+                sequence.sampler.adjust(logits[row], sequence.history + draft.path(tip))
+        self._masks.apply(logits, rows)
+
     def _draw(self, sequence: Running, draft: Draft, tip: int, row: int, logits: Any) -> int | None:
-        """Draft behind `tip`; gives the new tip."""
-        if self._masks.only_ends(row) and sequence.matcher is not None:
+        """Draft behind `tip`, from masked logits ``[width]``; gives the new tip."""
+        if sequence.matcher is not None and self._masks.only_ends(row):
             return None
         sampler = sequence.sampler
-        if sampler.adjusts:
-            sampler.adjust(logits, sequence.history + draft.path(tip))
-        if sequence.matcher is not None:
-            self._masks.apply(logits, row)
         ids, probabilities = sampler.distribution(logits)
         drawn = sampler.draw(ids, probabilities)
         dense = logits.new_zeros(len(logits))

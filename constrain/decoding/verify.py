@@ -1,6 +1,6 @@
 """The choice of tokens from a pass: checks a draft, and draws where it ends.
 
-Without a draft this is plain sampling: mask, warp, draw.  With one it walks the tree from the root.
+Without a draft this is plain sampling: warp, draw.  With one it walks the tree from the root.
 
 **Exactness.**  Let p be the model's masked and warped distribution at a position.  A node drawn
 from the draft distribution q is taken with probability min(1, p/q), and else p becomes the
@@ -13,7 +13,6 @@ without drafts; a given seed draws other ones.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from constrain.decoding.drafts import Draft
@@ -29,18 +28,17 @@ def choose(
     logits: Any,
     masks: Masks,
     rows: list[int],
-    *,
-    measure: bool = False,
+    removed: list[float],
 ) -> list[int]:
     """Append the tokens that a pass yields: drafted ones that are taken, then one that is drawn.
 
     Args:
         sequence: not finished; it may be afterwards.
         draft: behind the sequence.
-        logits: float tensor ``[1 + nodes, width]``: behind the sequence, then behind each node.
+        logits: float tensor ``[1 + nodes, width]``, masked: behind the sequence, behind each node.
         masks: filled for the same positions.
         rows: the row of `masks` for each position.
-        measure: record the share of probability that each mask removes.
+        removed: the share of probability that each mask removed; empty if that was not measured.
 
     Returns:
         The nodes that were taken, a path from the root.
@@ -56,8 +54,10 @@ def choose(
             continue
         if at >= 0 and sequence.end_if_over(masks, rows[at + 1]):
             break
-        ids, weights = _distribution(sequence, logits[at + 1], masks, rows[at + 1], measure)
-        found = _taken_child(sequence, draft, draft.children(at), ids, weights)
+        if removed and sequence.matcher is not None:
+            sequence.timings.removed.append(removed[at + 1])
+        ids, probabilities = sequence.sampler.distribution(logits[at + 1])
+        found = _taken_child(sequence, draft, draft.children(at), ids, probabilities)
         if isinstance(found, int):
             at = found
             taken.append(at)
@@ -67,22 +67,6 @@ def choose(
         sequence.append(sequence.sampler.draw(ids, found))
         break
     return taken
-
-
-def _distribution(
-    sequence: Running, logits: Any, masks: Masks, row: int, measure: bool
-) -> tuple[Any, Any]:
-    """The ids and probabilities of the next token, from raw logits ``[width]``, which change."""
-    sampler = sequence.sampler
-    if sampler.adjusts:
-        sampler.adjust(logits, sequence.history)
-    if sequence.matcher is not None:
-        before = float(logits.logsumexp(dim=0)) if measure else 0.0
-        sequence.timings.mask += masks.apply(logits, row)
-        if measure:
-            after = float(logits.logsumexp(dim=0))
-            sequence.timings.removed.append(max(0.0, -math.expm1(after - before)))
-    return sampler.distribution(logits)
 
 
 def _taken_child(

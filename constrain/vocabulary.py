@@ -41,7 +41,10 @@ from typing import Any
 
 from constrain.errors import ConstrainError, TokenizerError
 
-__all__ = ["Vocabulary"]
+__all__ = ["MARK_BYTE", "Vocabulary", "spelled"]
+
+MARK_BYTE = 0xFF
+"""The first byte of the spelling of a token without text; it is in no UTF-8."""
 
 _MAX_SIZE = 1 << 24
 _MAGIC = b"constrain vocabulary\n"
@@ -51,6 +54,14 @@ _HEADER = struct.Struct("<IQ32s")  # format, length of the payload, its SHA-256
 # Texts put before a continuation where the tokenizer would otherwise add a space of its own; the
 # first one that ends at the bound of a token is used.
 _ANCHORS = ("", "\n", ":", "x", "0")
+
+
+def spelled(token_id: int) -> bytes:
+    """What stands for a token that writes no text: ``FF`` and the id as three bytes, big endian.
+
+    Grammars ask for such tokens by these bytes (see :meth:`Vocabulary.token_bytes`).
+    """
+    return bytes((MARK_BYTE,)) + token_id.to_bytes(3, "big")
 
 
 class Vocabulary:
@@ -202,6 +213,40 @@ class Vocabulary:
             return b"".join(self.tokens[token_id] or b"" for token_id in token_ids)
         names = {token_id: name.encode() for name, token_id in self.special_tokens.items()}
         return b"".join(self.tokens[token_id] or names.get(token_id, b"") for token_id in token_ids)
+
+    def token_bytes(self, reference: int | str) -> bytes:
+        """The bytes that stand for a token in a grammar.
+
+        Args:
+            reference: an id, the name of a special token, or the text of any other token.
+
+        Returns:
+            The text of a token that writes text, the spelling (see :func:`spelled`) of any other.
+
+        Raises:
+            TokenizerError: there is no such token, or it writes the byte FF, which no text has.
+        """
+        if isinstance(reference, str):
+            special = self.special_tokens.get(reference)
+            if special is not None:
+                return spelled(special)
+            text = reference.encode()
+            if text in self.tokens:
+                return text
+            known = ", ".join(map(repr, list(self.special_tokens)[:20])) or "none"
+            raise TokenizerError(
+                f"the vocabulary has no token {reference!r}; its special tokens are {known}"
+            )
+        if not 0 <= reference < self.size:
+            raise TokenizerError(
+                f"the vocabulary has no token {reference}: its ids are 0 to {self.size - 1}"
+            )
+        data = self.tokens[reference]
+        if data is None:
+            return spelled(reference)
+        if MARK_BYTE in data:
+            raise TokenizerError(f"token {reference} writes {data!r}, which stands in no text")
+        return data
 
     def encode(self, text: bytes) -> list[int] | None:
         """The tokens by which the tokenizer itself would write `text` as a continuation.

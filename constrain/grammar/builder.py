@@ -17,7 +17,7 @@ from constrain.errors import ConstrainError, GrammarError, UnsupportedError
 from constrain.grammar.ir import EMPTY, NOTHING, Embedded, Expression, Grammar, Terminal
 from constrain.grammar.terminals import chars_terminal, literal_terminal
 from constrain.grammar.texts import ids_terminal
-from constrain.grammar.tokens import check_id, shown_ids, special_ranges, token_bytes
+from constrain.grammar.tokens import check_id, shown_ids, special_ranges
 from constrain.program import Program
 from constrain.regex.charsets import ANY, CharSet
 
@@ -147,7 +147,7 @@ class GrammarBuilder:
 
     def token_text(self, reference: int | str) -> bytes:
         """The bytes that stand for a token (see `token`)."""
-        return token_bytes(self._vocabulary(f"the token {reference!r}"), reference)
+        return self._vocabulary(f"the token {reference!r}").token_bytes(reference)
 
     def ids(self, ranges: tuple[tuple[int, int], ...], skips: tuple[int, ...] = ()) -> Expression:
         """One token of some ranges of ids: for tokens that write text, their texts."""

@@ -29,8 +29,8 @@ from constrain.errors import (
 from constrain.grammar.builder import GrammarBuilder
 from constrain.grammar.ir import EMPTY, Expression
 from constrain.grammar.texts import free_terminal
-from constrain.grammar.tokens import MARK_BYTE
 from constrain.regex.charsets import ANY, CharSet, complement, from_pairs
+from constrain.vocabulary import MARK_BYTE
 
 __all__ = ["Parser", "read_gbnf"]
 

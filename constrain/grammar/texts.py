@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from constrain.errors import LimitExceededError
 from constrain.grammar.automata import Range, merge_ranges
 from constrain.grammar.ir import ANYTHING, Terminal
-from constrain.grammar.tokens import MARK_BYTE, shown_ids
+from constrain.grammar.tokens import shown_ids
 from constrain.grammar.utf8 import byte_rows
 from constrain.regex.charsets import ANY
+from constrain.vocabulary import MARK_BYTE
 
 if TYPE_CHECKING:
     from constrain.vocabulary import Vocabulary
@@ -67,7 +68,8 @@ def ids_terminal(vocabulary: Vocabulary, ranges: Sequence[tuple[int, int]]) -> T
         for token_id in range(first, last + 1):
             text = vocabulary.tokens[token_id]
             if text is not None:
-                texts.add(text)
+                if MARK_BYTE not in text:  # no text has it
+                    texts.add(text)
             elif silent and silent[-1][1] == token_id - 1:
                 silent[-1] = (silent[-1][0], token_id)
             else:

@@ -1,7 +1,6 @@
-"""Tokens as bytes: how grammars refer to what only a vocabulary knows.
+"""Sets of tokens: how grammars refer to what only a vocabulary knows.
 
-A token that writes text stands for its text.  A token that writes none (a special token) has a
-spelling of its own in the byte trie: ``FF`` and its id as three bytes, big endian.
+A token that writes text stands for its text, any other for its spelling (`Vocabulary.token_bytes`).
 """
 
 from __future__ import annotations
@@ -14,10 +13,7 @@ from constrain.errors import TokenizerError
 if TYPE_CHECKING:
     from constrain.vocabulary import Vocabulary
 
-__all__ = ["MARK_BYTE", "check_id", "shown_ids", "special_ranges", "spelled", "token_bytes"]
-
-MARK_BYTE = 0xFF
-"""The first byte of a token without text; it begins no UTF-8."""
+__all__ = ["check_id", "shown_ids", "special_ranges"]
 
 
 def shown_ids(ranges: Iterable[tuple[int, int]]) -> str:
@@ -41,31 +37,9 @@ def special_ranges(
     return tuple(found)
 
 
-def spelled(token_id: int) -> bytes:
-    """The spelling of a token that writes no text."""
-    return bytes((MARK_BYTE,)) + token_id.to_bytes(3, "big")
-
-
 def check_id(vocabulary: Vocabulary, token_id: int) -> None:
     """Raises TokenizerError if the vocabulary has no such id."""
     if not 0 <= token_id < vocabulary.size:
         raise TokenizerError(
             f"the vocabulary has no token {token_id}: its ids are 0 to {vocabulary.size - 1}"
         )
-
-
-def token_bytes(vocabulary: Vocabulary, reference: int | str) -> bytes:
-    """The bytes that stand for a token.  Raises TokenizerError where there is none."""
-    if isinstance(reference, str):
-        special = vocabulary.special_tokens.get(reference)
-        if special is not None:
-            return spelled(special)
-        text = reference.encode()
-        if text in vocabulary.tokens:
-            return text
-        known = ", ".join(map(repr, list(vocabulary.special_tokens)[:20])) or "none"
-        raise TokenizerError(
-            f"the vocabulary has no token {reference!r}; its special tokens are {known}"
-        )
-    check_id(vocabulary, reference)
-    return vocabulary.tokens[reference] or spelled(reference)

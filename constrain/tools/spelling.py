@@ -7,8 +7,8 @@ import weakref
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from constrain.grammar.tokens import spelled
 from constrain.tools.errors import ToolFormatError
+from constrain.vocabulary import spelled
 
 if TYPE_CHECKING:
     from constrain.vocabulary import Vocabulary

@@ -93,6 +93,10 @@ bool JsonMachine::feed_key(Config& c, std::string& out) {
         for (uint32_t i = at.low; i < at.high && ends.size() < kNames; ++i) {
           if (bool(t.required[i]) != required || !name_open(t, n, i, r)) continue;
           const auto name = pool_.text_code_points(t.names[i]);
+          // Inside a character: one that the name goes on with.
+          if (decoder != LexicalPool::kJson &&
+              (name.size() == depth || !LexicalPool::can_become(decoder, name[depth])))
+            continue;
           ends.emplace_back(name.begin() + ptrdiff_t(depth), name.end());
         }
         if (!ends.empty()) break;

@@ -9,6 +9,7 @@ nothing valid is refused.
 from __future__ import annotations
 
 import random
+import re
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ import constrain
 from constrain import JsonSchema, OneOf, Regex, Repeat, Sequence, Token, TokenRange
 from tests.reference.brute import mask_bits, tried_mask
 from tests.reference.composite import Judge, Known, sample
+from tests.reference.grammar import SlowMachine
 
 _ARRAYS: Any = {"type": "array", "items": {"$ref": "#"}, "maxItems": 2}
 _SCHEMAS: list[tuple[Any, list[Any]]] = [
@@ -73,7 +75,7 @@ class World:
         self.eos = rng.choice([self.special[-1], len(tokens) + 1])
         self.vocabulary = constrain.Vocabulary(tokens, [self.eos], size=len(tokens) + 2)
         self.known: Known = {}
-        self.keep: list[Any] = []      # so that no id is used twice
+        self.keep: list[Any] = []  # so that no id is used twice
         self.spec = Sequence(self.part(rng.randint(2, 4)))
         self.judge = Judge(self.spec, self.vocabulary, self.known)
 
@@ -181,7 +183,9 @@ def test_what_is_allowed_is_valid(seed: int) -> None:
         allowed = [token for token in allowed if token != world.eos]
         if not allowed:
             break
-        longest = max(world.rng.sample(allowed, min(3, len(allowed))), key=lambda t: len(world.written([t])))
+        longest = max(
+            world.rng.sample(allowed, min(3, len(allowed))), key=lambda t: len(world.written([t]))
+        )
         matcher.advance(world.rng.choice([longest, world.rng.choice(allowed)]))
 
 
@@ -208,3 +212,53 @@ def test_what_is_valid_is_allowed(seed: int) -> None:
         assert matcher.is_accepting, (world.spec, text)
         matcher.rollback(len(tokens))
         assert matcher.validate(tokens) == len(tokens)
+
+
+_OBJECT = '{"type": "object", "additionalProperties": {"type": "string", "maxLength": 2}}'
+_GRAMMARS = [
+    # Lookahead before a document, into it, and through all of it.
+    'start: WORD %json {"type": "integer"} ";"?\nWORD: /a+(?!1)/',
+    'start: (WORD doc)+\ndoc: %json {"enum": ["a", "b", 12, 1]}\nWORD: /a+(?![^;]*b)/',
+    'start: WORD %json {"type": "string"} "1"*\nWORD: /[ab](?!"[^"]*"1)/',
+    # Recursion around documents, and documents that overlap with what the grammar reads itself.
+    'start: "[" start "]" | start "," start | %json {"type": "array", "items": {"type": "integer"}}',
+    f'start: "{{" (start ":")* "}}" | %json {_OBJECT} | /[0-9]+/ start?',
+    # Ambiguity of white space, ignored terminals around documents.
+    'start: (%json {"type": "integer"} | WORD)+\nWORD: /[a ]+/\n%ignore /[ \\n]/',
+    'start: ("a" %json {} | "ab" %json {"type": "string"} | "a" /[^1]+/) "<"\n%ignore " "',
+]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from(_GRAMMARS), st.integers(0, 10**9))
+def test_grammars_with_documents(grammar: str, seed: int) -> None:
+    world = World(seed)
+    spec = constrain.Lark(grammar)
+    compiled = constrain.compile(spec, world.vocabulary)
+    judge = SlowMachine(spec.program())
+    matcher = compiled.matcher()
+    bitmask = constrain.allocate_bitmask(1, world.vocabulary.size)
+    for _ in range(8):
+        tried = tried_mask(matcher, world.vocabulary.size)
+        masked = mask_bits(matcher, bitmask, world.vocabulary.size)
+        assert tried.tolist() == masked.tolist(), matcher.tokens
+        allowed = [int(t) for t in np.flatnonzero(tried) if t != world.eos]
+        for token in world.rng.sample(allowed, min(3, len(allowed))):
+            fork = matcher.fork()
+            fork.advance(token)
+            rest = fork.completion(500)
+            assert rest is not None, fork.tokens
+            written = world.written(fork.tokens)
+            assert fork.is_accepting == judge.accepts(written), written
+            assert judge.accepts(written + rest), written + rest
+        refused = [
+            t for t in world.rng.sample(range(world.vocabulary.size - 10), 8) if not tried[t]
+        ]
+        for token in refused:
+            written = world.written([*matcher.tokens, token])
+            if re.search(rb"\d[.eE]|-0", written):
+                continue  # an integer, but not spelled as the policy wants it
+            assert not judge.accepts(written), written
+        if not allowed:
+            break
+        matcher.advance(world.rng.choice(allowed))

@@ -117,7 +117,7 @@ def _full_match(pattern: str, data: bytes) -> bool:
         return False
 
 
-def _blanks_fit(whitespace: str, data: bytes) -> bool:
+def blanks_fit(whitespace: str, data: bytes) -> bool:
     """Whether the white space outside of strings is what the policy allows."""
     if whitespace == "any":
         return True
@@ -160,14 +160,12 @@ def _json_valid(spec: constrain.JsonSchema, schema: Any, data: bytes) -> bool:
         )
     except ValueError:
         return False
-    if not _blanks_fit(spec.whitespace, data):
+    if not blanks_fit(spec.whitespace, data):
         return False
     return jsonschema.Draft202012Validator(schema).is_valid(value)
 
 
-def sample(
-    spec: Any, vocabulary: constrain.Vocabulary, known: Known, rng: random.Random
-) -> bytes:
+def sample(spec: Any, vocabulary: constrain.Vocabulary, known: Known, rng: random.Random) -> bytes:
     """A random valid text.  Raises IndexError where a part without known texts is needed."""
     if isinstance(spec, str):
         return spec.encode()

@@ -212,6 +212,7 @@ void GrammarMachine::end(StackId stacks, uint32_t obligation) {
     const GrammarStacks::Entry entry = stacks_.entries(stacks)[i];   // add() moves them
     if (entry.back == GrammarStacks::kBottom) {
       accepts_ = accepts_ || ends(obligation);
+      doubt_ = doubt_ || obligation != 0;
     } else {
       add(key_of(entry.back, obligation), entry.below);
     }
@@ -485,8 +486,9 @@ LexicalView GrammarMachine::lexical(const Config& config) {
   const std::span<const Item> all = items(config);
   if (all.size() == 1 && has_unit(all[0])) {
     const GrammarUnits::Unit& unit = units_.unit(all[0].key);
-    view.present = true;
+    view.present = view.framed = true;
     view.cursor = {unit.region, unit.state, LexicalPool::kRegion};
+    view.frame = all[0].key;
   } else if (all.size() > 1) {
     view.split = std::ranges::any_of(all, [&](const Item& item) { return has_unit(item); });
   }
@@ -515,6 +517,20 @@ bool GrammarMachine::leave(Config& config, uint32_t outcome) {
   stacks_.set_budget(union_budget_);
   begin_set();
   add(units_.state_behind(item.key, outcome), item.stacks);
+  return finish(config);
+}
+
+Config GrammarMachine::isolated(const Config& config) {
+  accepts_ = unsure_ = false;
+  kept_.assign(1, {items(config)[0].key, GrammarStacks::kOnlyBottom});
+  return pack();
+}
+
+bool GrammarMachine::leave_frame(Config& config) {
+  const StackId stacks = items(config)[0].stacks;
+  stacks_.set_budget(union_budget_);
+  begin_set();
+  end(stacks, 0);
   return finish(config);
 }
 
@@ -590,7 +606,7 @@ bool GrammarMachine::live_bytes(const Config& config, ByteSet& out) {
 }
 
 size_t GrammarMachine::bytes() const {
-  size_t sum = sizeof(*this) + tables_.bytes() + stacks_.bytes() + units_.bytes();
+  size_t sum = sizeof(*this) + tables_.bytes() + stacks_.bytes() + units_.bytes() + frames_.bytes();
   sum += foreign_.bytes() + pairs_.capacity() * (sizeof(Pair) + 48);
   sum += (slots_.capacity() + place_slots_.capacity()) * sizeof(Slot);
   for (const auto& list : conjunctions_) sum += sizeof(list) + list.capacity() * 4;

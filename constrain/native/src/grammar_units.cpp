@@ -75,7 +75,8 @@ void GrammarUnits::find_nets() {
 // The least sets that agree with each other, from empty ones up.
 void GrammarUnits::find_exits(const std::vector<ByteSet>& foreign_first) {
   const uint32_t n = tables_.states();
-  std::vector<ByteSet> first(n), follow(net_states_.size());   // own bytes and exits; behind a net
+  std::vector<ByteSet> first(n);      // own bytes and exits
+  follow_.assign(net_states_.size(), {});
   exits_.assign(n, {});
   for (uint32_t s = 0; s < n; ++s) {
     add_ranges(first[s], tables_.ranges(s));
@@ -87,11 +88,11 @@ void GrammarUnits::find_exits(const std::vector<ByteSet>& foreign_first) {
       if (net_[s] == GrammarTables::kNone) continue;   // not reachable
       for (const auto& call : tables_.calls(s)) {
         unite(exits_[s], first[call.callee]);
-        ByteSet& behind = follow[net_[call.callee]];
+        ByteSet& behind = follow_[net_[call.callee]];
         grown = unite(behind, first[call.back]) || grown;
       }
       for (const auto& mark : tables_.marks(s)) unite(exits_[s], first[mark.target]);
-      if (tables_.is_final(s)) unite(exits_[s], follow[net_[s]]);
+      if (tables_.is_final(s)) unite(exits_[s], follow_[net_[s]]);
       grown = unite(first[s], exits_[s]) || grown;
     }
   }

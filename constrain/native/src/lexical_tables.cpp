@@ -56,6 +56,24 @@ void LexicalTable::write_to(uint32_t* row, size_t words) const {
   for (const WordBits& w : sparse_) row[w.word] = w.bits;
 }
 
+void LexicalTable::set(const std::vector<uint32_t>& row, std::vector<Remainders> remainders) {
+  remainders_ = std::move(remainders);
+  const auto used = static_cast<size_t>(
+      std::count_if(row.begin(), row.end(), [](uint32_t w) { return w != 0; }));
+  // A word in a sparse row takes twice the space and more than twice the time.
+  if (used > row.size() / 3) {
+    dense_ = row;
+  } else {
+    sparse_ = pack_row(row);
+  }
+  bytes_ = sizeof(LexicalTable) + 64 + dense_.capacity() * sizeof(uint32_t) +
+           sparse_.capacity() * sizeof(WordBits) + leaps_.capacity() * sizeof(Leap);
+  for (const Remainders& r : remainders_) {
+    bytes_ += r.bytes();
+    if (r.trie.use_count() == 1) bytes_ += r.trie->bytes();
+  }
+}
+
 LexicalTables::LexicalTables(const Trie& trie, LexicalStepper& stepper, uint32_t size,
                              size_t max_bytes)
     : trie_(trie),
@@ -125,7 +143,7 @@ std::unique_ptr<LexicalTable> LexicalTables::build(const LexCursor& cursor, uint
     classes = characters->classes_of(cursor);
   }
   if (const ByteRegion* region = stepper_.region(cursor)) {
-    regions_.fill(*region, cursor.tracked, root, row_.data(), table->remainders_);
+    regions_.fill(*region, cursor.tracked, root, row_.data(), table->remainders_, table->leaps_);
   } else if (classes != CharacterStepper::kNoClasses) {
     ++built_by_class_;
     visit_classes(*table, *characters, classes, cursor);
@@ -136,20 +154,7 @@ std::unique_ptr<LexicalTable> LexicalTables::build(const LexCursor& cursor, uint
     table->merged_ = true;
     table->remainders_[0].add_tokens(0, row_.data());
   }
-  const auto used = static_cast<size_t>(
-      std::count_if(row_.begin(), row_.end(), [](uint32_t w) { return w != 0; }));
-  // A word in a sparse row takes twice the space and more than twice the time.
-  if (used > words_ / 3) {
-    table->dense_ = row_;
-  } else {
-    table->sparse_ = pack_row(row_);
-  }
-  table->bytes_ = sizeof(LexicalTable) + 64 + table->dense_.capacity() * sizeof(uint32_t) +
-                  table->sparse_.capacity() * sizeof(WordBits);
-  for (const Remainders& r : table->remainders_) {
-    table->bytes_ += r.bytes();
-    if (r.trie.use_count() == 1) table->bytes_ += r.trie->bytes();
-  }
+  table->set(row_, std::move(table->remainders_));
   return table;
 }
 

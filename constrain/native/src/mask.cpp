@@ -38,14 +38,14 @@ const LexicalTable* MaskFiller::fill(Machine& machine, const Config& config, uin
   const LexicalView view = machine.lexical(config);
   const LexicalTable* base = nullptr;
   later_.clear();
-  if (view.present) {
+  if (view.present && !view.framed) {
     base = &tables_.get(view.cursor, 0);
     base->write_to(row, tables_.words());
     end_unit(machine, config, *base, row);
     if (view.exceptional) walk(machine, config, 0, Below::kTable, false, row);
   } else {
     std::fill_n(row, tables_.words(), 0u);
-    if (view.split) {
+    if (view.split || view.framed) {
       base = add(machine, config, 0, row);
     } else {
       walk(machine, config, 0, Below::kClear, false, row);
@@ -68,9 +68,10 @@ const LexicalTable* MaskFiller::add(Machine& machine, const Config& config, uint
     return nullptr;
   }
   const LexicalTable* base = nullptr;
-  parts_.clear();
-  machine.parts(config, parts_);
-  for (const Config& part : parts_) {
+  std::vector<Config> parts = std::move(parts_);   // tables of frames may come here again
+  parts.clear();
+  machine.parts(config, parts);
+  for (const Config& part : parts) {
     const LexicalView own = machine.lexical(part);
     if (!own.present) {
       walk(machine, part, node, Below::kClear, true, row);
@@ -78,11 +79,23 @@ const LexicalTable* MaskFiller::add(Machine& machine, const Config& config, uint
       base = table;
     }
   }
+  parts_ = std::move(parts);
   return base;
 }
 
 const LexicalTable* MaskFiller::add_unit(Machine& machine, const Config& config,
                                          const LexicalView& view, uint32_t node, uint32_t* row) {
+  if (view.framed) {
+    const FrameTable& frame = frame_table(machine, config, view, node);
+    if (frame.usable) {
+      frame.table.add_to(row);
+      Config behind = config;
+      if (!frame.table.remainders().empty() && machine.leave_frame(behind)) {
+        walk_remainders(machine, behind, frame.table.remainders()[0], row);
+      }
+      return frame.table.dense() ? &frame.table : nullptr;
+    }
+  }
   const LexicalTable& table = tables_.get(view.cursor, node);
   // What takes bits out again needs a row of its own.
   const bool alone = table.takes_out() || view.exceptional;
@@ -148,9 +161,10 @@ void MaskFiller::walk(Machine& machine, const Config& config, uint32_t top, Belo
       if (!alive) continue;
     } else {
       if (!alive) continue;
+      if (in_frame_ && node.child_count != 0 && machine.accepts(next)) exits_.push_back({nullptr, n});
       if (trie_.subtree_size(n) >= kTableTokens) {
         const LexicalView view = machine.lexical(next);
-        if (view.split || (shared && view.exceptional)) {
+        if (view.split || view.framed || (shared && view.exceptional)) {
           for (const uint32_t token : trie_.own_tokens(n)) set_bit(row, token);
           later_.push_back({next, n});
           continue;
@@ -180,6 +194,7 @@ void MaskFiller::walk(Machine& machine, const Config& config, uint32_t top, Belo
 
 void MaskFiller::end_unit(Machine& machine, const Config& config, const LexicalTable& table,
                           uint32_t* row) {
+  leap(machine, config, table);
   for (const Remainders& remainders : table.remainders()) {
     Config behind = config;
     ++steps_;
@@ -195,10 +210,20 @@ void MaskFiller::end_unit(Machine& machine, const Config& config, const LexicalT
   }
 }
 
+void MaskFiller::leap(Machine& machine, const Config& config, const LexicalTable& table) {
+  for (const Leap& leap : table.leaps()) {
+    Config behind = config;
+    if (!machine.leave(behind, leap.outcome)) continue;
+    if (in_frame_ && machine.accepts(behind)) exits_.push_back({nullptr, leap.node});
+    later_.push_back({behind, leap.node});
+  }
+}
+
 void MaskFiller::walk_remainders(Machine& machine, const Config& config,
                                  const Remainders& remainders, uint32_t* row) {
   const RemainderTrie& trie = *remainders.trie;
   size_t depth = 0;
+  if (in_frame_ && machine.accepts(config)) exits_.push_back({remainders.trie, 0});
   remainder_configs_[0] = config;
   open(machine, config, trie.nodes[0], Below::kClear, remainder_frames_[0]);
   while (true) {
@@ -228,6 +253,7 @@ void MaskFiller::walk_remainders(Machine& machine, const Config& config,
     if (!alive) continue;
     if (node.has_tokens) remainders.add_tokens(n, row);
     if (node.child_count) {
+      if (in_frame_ && machine.accepts(next)) exits_.push_back({remainders.trie, n});
       ++depth;
       open(machine, next, node, Below::kClear, remainder_frames_[depth]);
     }
@@ -236,6 +262,7 @@ void MaskFiller::walk_remainders(Machine& machine, const Config& config,
 
 void MaskFiller::try_tokens(Machine& machine, const Remainders& remainders, uint32_t node,
                             uint32_t* row) {
+  frame_usable_ = false;      // what comes now is about the text from its start
   pending_.assign(1, node);
   while (!pending_.empty()) {
     const uint32_t n = pending_.back();

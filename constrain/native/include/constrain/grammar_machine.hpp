@@ -23,7 +23,9 @@
 
 #include <memory>
 #include <unordered_map>
+#include <utility>
 
+#include "constrain/frame_tables.hpp"
 #include "constrain/grammar_foreign.hpp"
 #include "constrain/grammar_stacks.hpp"
 #include "constrain/grammar_tables.hpp"
@@ -50,6 +52,11 @@ class GrammarMachine final : public Machine {
   LexicalView lexical(const Config& config) override;
   void parts(const Config& config, std::vector<Config>& out) override;
   bool leave(Config& config, uint32_t outcome) override;
+  Config isolated(const Config& config) override;
+  bool leave_frame(Config& config) override;
+  ByteSet behind_frame(const Config& config) override { return units_.behind(items(config)[0].key); }
+  FrameTables* frame_tables() override { return &frames_; }
+  bool take_doubt() override { return std::exchange(doubt_, false); }
   void begin_trial() override;
   void end_trial() override;
   bool unsure(const Config& config) const override;
@@ -136,6 +143,7 @@ class GrammarMachine final : public Machine {
   GrammarForeign foreign_;
   GrammarTables tables_;
   GrammarUnits units_;
+  FrameTables frames_;
   uint32_t states_;
   GrammarStacks stacks_;
 
@@ -169,6 +177,7 @@ class GrammarMachine final : public Machine {
   std::vector<Pending> pending_;
   bool accepts_ = false;
   bool unsure_ = false;
+  bool doubt_ = false;           // a text ended under an obligation, which a caller would go on with
 
   // Lists of items that do not fit into a Config, interned like stacks.
   struct List {

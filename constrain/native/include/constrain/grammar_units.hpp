@@ -31,6 +31,8 @@ class GrammarUnits {
   uint32_t state_behind(uint32_t state, uint32_t number) const;
   // Bytes that may follow a state in another way than by its own bytes, whatever the stacks.
   const ByteSet& exits(uint32_t state) const { return exits_[state]; }
+  // Bytes that may follow the net of a state, whatever the stacks.
+  const ByteSet& behind(uint32_t state) const { return follow_[net_[state]]; }
 
   size_t bytes() const;
 
@@ -48,6 +50,7 @@ class GrammarUnits {
   std::vector<std::vector<uint32_t>> net_states_;
   std::vector<Unit> net_units_;        // a region for all of a net, kUnknown until it is wanted
   std::vector<ByteSet> exits_;
+  std::vector<ByteSet> follow_;        // by net
   std::vector<Unit> units_;
   std::vector<std::vector<uint32_t>> members_;   // per state with a region of its own
   std::vector<uint32_t> rank_;         // per state: its number among the net's states

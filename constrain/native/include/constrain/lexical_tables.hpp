@@ -45,6 +45,7 @@ class LexicalTable {
   void write_to(uint32_t* row, size_t words) const;
 
   std::span<const Remainders> remainders() const { return remainders_; }
+  std::span<const Leap> leaps() const { return leaps_; }
   // Tokens that end exactly with the unit are part of the inside row already, because the unit has
   // one outcome only: where leaving it is impossible they must be taken out again.
   bool merged() const { return merged_; }
@@ -54,12 +55,15 @@ class LexicalTable {
   const uint32_t* dense() const { return dense_.empty() ? nullptr : dense_.data(); }
   std::span<const WordBits> sparse() const { return sparse_; }
   size_t bytes() const { return bytes_; }
+  // Takes the row as it is, and what remains of other tokens.
+  void set(const std::vector<uint32_t>& row, std::vector<Remainders> remainders);
 
  private:
   friend class LexicalTables;
   std::vector<uint32_t> dense_;      // one of the two is used
   std::vector<WordBits> sparse_;
   std::vector<Remainders> remainders_;
+  std::vector<Leap> leaps_;
   bool merged_ = false;
   size_t bytes_ = 0;
   uint64_t last_used_ = 0;
@@ -81,7 +85,7 @@ class LexicalTables {
   void use_classes(bool use) { use_classes_ = use; }
   // Changes whenever tables were dropped: pointers from before are invalid.
   uint32_t generation() const { return generation_; }
-  size_t bytes() const { return bytes_ + class_bytes_ + shared_bytes_; }
+  size_t bytes() const { return bytes_ + class_bytes_ + shared_bytes_ + regions_.bytes(); }
   size_t count() const { return tables_.size(); }
   size_t words() const { return words_; }
   // Tables built, of them by classes, lexical steps and visits of class nodes so far, for

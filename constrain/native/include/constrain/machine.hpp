@@ -56,12 +56,19 @@ enum class LexStep : uint8_t {
 //
 // A config may be a union of others (a grammar's stacks): its texts are theirs together.  When
 // `split`, it is not in one unit itself, but some of its parts() are in units.
+//
+// When `framed`, what the config does until it leaves its frame depends on `frame` alone (the state
+// of a grammar's net, say, whatever it returns to), and a table of that is kept with the machine.
 struct LexicalView {
   bool present = false;
   bool exceptional = false;
   bool split = false;
+  bool framed = false;
   LexCursor cursor;
+  uint32_t frame = 0;
 };
+
+class FrameTables;
 
 class Machine {
  public:
@@ -74,6 +81,15 @@ class Machine {
   virtual LexicalView lexical(const Config& config) = 0;
   // Of a config whose view is split: appends configs that it is the union of.
   virtual void parts(const Config&, std::vector<Config>&) {}
+  // Of a config whose view is framed: the same place in a frame that returns to the end of the text,
+  // so that accepts() means that the frame can be left; the config behind the frame (false: dead);
+  // a superset of the bytes that can follow the frame; and where tables of frames are kept.
+  virtual Config isolated(const Config& config) { return config; }
+  virtual bool leave_frame(Config&) { return false; }
+  virtual ByteSet behind_frame(const Config&) { return {}; }
+  virtual FrameTables* frame_tables() { return nullptr; }
+  // Whether a frame was left, since the last call, in a way that accepts() does not say.
+  virtual bool take_doubt() { return false; }
   // From a config inside a unit to the config just behind the unit's last byte, for a unit that
   // ended unexceptionally with this outcome (bit i: the i-th tracked language holds).  False: dead.
   virtual bool leave(Config& config, uint32_t outcome) = 0;

@@ -11,6 +11,7 @@
 //   unit above many tokens, a table for that trie node takes over;
 // * a config that is a union is split into parts, each of which may have a table, and the rows are
 //   united;
+// * the part of a config that is framed has a table for all stacks that it may return to;
 // * where the machine is unsure, because the text of the unit that a token ends has come to matter
 //   within the same token, the token is stepped through from its first byte.
 //
@@ -22,6 +23,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "constrain/frame_tables.hpp"
 #include "constrain/lexical_tables.hpp"
 #include "constrain/machine.hpp"
 #include "constrain/trie.hpp"
@@ -64,8 +66,14 @@ class MaskFiller {
   const LexicalTable* add(Machine& machine, const Config& config, uint32_t node, uint32_t* row);
   const LexicalTable* add_unit(Machine& machine, const Config& config, const LexicalView& view,
                                uint32_t node, uint32_t* row);
+  // The table of the frame that a framed config stands in; made when missing (mask_frames.cpp).
+  const FrameTable& frame_table(Machine& machine, const Config& config, const LexicalView& view,
+                                uint32_t node);
+  std::shared_ptr<const RemainderTrie> unite_exits(const ByteSet& first,
+                                                   const std::vector<uint32_t>& row) const;
   // Tokens that end the unit, for a table whose inside row is in `row` already.
   void end_unit(Machine& machine, const Config& config, const LexicalTable& table, uint32_t* row);
+  void leap(Machine& machine, const Config& config, const LexicalTable& table);
   void walk_remainders(Machine& machine, const Config& config, const Remainders& remainders,
                        uint32_t* row);
   // Tokens at and below a node of the remainders, each stepped through from the start.
@@ -86,6 +94,15 @@ class MaskFiller {
   };
   std::vector<Later> later_;
   std::vector<Config> parts_;
+  // While the table of a frame is made: where the frame can be left, by the node of the vocabulary's
+  // trie or of a trie of remainders.
+  struct FrameExit {
+    std::shared_ptr<const RemainderTrie> trie;
+    uint32_t node;
+  };
+  bool in_frame_ = false;
+  bool frame_usable_ = true;
+  std::vector<FrameExit> exits_;
   std::vector<uint32_t> scratch_;
   uint64_t steps_ = 0;
   uint64_t tried_ = 0;

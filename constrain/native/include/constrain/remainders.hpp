@@ -64,4 +64,10 @@ struct Remainders {
   }
 };
 
+// A node of the vocabulary's trie below which tokens go on from behind the unit, left with this
+// outcome at the node.
+struct Leap {
+  uint32_t outcome, node;
+};
+
 }  // namespace constrain

@@ -30,7 +30,7 @@ _GRAMMARS = [
     'start: (WORD ";" | WORD)+\nWORD: /[a-z]+(?!;;)/',
     # Lookahead that is met or broken only behind the net that it is in.
     'start: item ("," item)*\nitem: WORD | "(" item NUM? ")"\nWORD: /[a-z]+(?![0-9])/\n'
-    'NUM: /[0-9a-c]+(?!,)/\n%ignore / +/',
+    "NUM: /[0-9a-c]+(?!,)/\n%ignore / +/",
     # Text until a stop, then more of the grammar.
     'start: TEXT "<<" start ">>" TEXT | TEXT\nTEXT: /([^<>]|<[^<>])+/',
 ]

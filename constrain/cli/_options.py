@@ -136,7 +136,8 @@ def add_speculation_option(group: argparse._ArgumentGroup) -> None:
         "--speculate",
         metavar="SOURCE",
         help='check drafts in one pass: "lookup" takes them from the text so far, "constraint" from'
-        " the short way to a valid text, anything else is the name of a draft model",
+        ' the short way to a valid text, "both" from either, anything else is the name of a draft'
+        " model",
     )
 
 

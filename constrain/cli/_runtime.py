@@ -31,7 +31,7 @@ Messages = list[dict[str, str]]
 class Sampling:
     """How tokens are chosen; `temperature` 0 takes the likeliest token.
 
-    `speculate` is None, "lookup", "constraint", or the name of a draft model; `measure` has the loop record what
+    `speculate` is None, "lookup", "constraint", "both", or the name of a draft model; `measure` has the loop record what
     the masks remove.  The others are as `constrain.decoding.generate` has them.
     """
 
@@ -214,7 +214,8 @@ def loop_options(sampling: Sampling) -> dict[str, Any]:
 
 
 def speculation(name: str | None) -> Any:
-    """The source of drafts: "lookup", "constraint", the name of a draft model; None for None."""
+    """The source of drafts: "lookup", "constraint", "both" of them in this order, or the name of a
+    draft model; None for None."""
     from constrain import decoding
 
     if name is None:
@@ -223,4 +224,6 @@ def speculation(name: str | None) -> Any:
         return decoding.PromptLookup()
     if name == "constraint":
         return decoding.ConstraintDrafts()
+    if name == "both":
+        return decoding.FirstOf(decoding.PromptLookup(), decoding.ConstraintDrafts())
     return decoding.DraftModel(open_model(name)[0])

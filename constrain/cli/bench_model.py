@@ -31,6 +31,7 @@ ways:
   forced       text without an alternative is appended at once
   lookup       forced, and drafts from the text so far
   constraint   forced, and drafts of the short way to a valid text
+  both         forced, and drafts of the first of these that has one
   draft        forced, and drafts of the model given by --speculate
 
 examples:
@@ -38,9 +39,9 @@ examples:
   constrain bench-model --batch 1,8 --ways free,constrained --rounds 5 --temperature 0
   constrain bench-model --schema ticket.json --prompt "A broken lamp." --json > bench.json
 """
-_WAYS = ("free", "constrained", "forced", "lookup", "constraint", "draft")
+_WAYS = ("free", "constrained", "forced", "lookup", "constraint", "both", "draft")
 
-_BUILT_IN = ("lookup", "constraint")
+_BUILT_IN = ("lookup", "constraint", "both")
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -11,11 +11,12 @@ from constrain.decoding.calls import generate, generate_batch
 from constrain.decoding.metrics import Metrics, Timings
 from constrain.decoding.result import GenerationResult
 from constrain.decoding.sampling import Sampler
-from constrain.decoding.speculation import ConstraintDrafts, DraftModel, PromptLookup
+from constrain.decoding.speculation import ConstraintDrafts, DraftModel, FirstOf, PromptLookup
 
 __all__ = [
     "ConstraintDrafts",
     "DraftModel",
+    "FirstOf",
     "GenerationResult",
     "Metrics",
     "PromptLookup",

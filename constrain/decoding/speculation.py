@@ -21,7 +21,14 @@ from constrain.decoding.masks import Masks
 from constrain.decoding.sequence import Running
 from constrain.errors import ConstrainError
 
-__all__ = ["ConstraintDrafts", "DraftModel", "Drafter", "PromptLookup", "Speculation"]
+__all__ = [
+    "ConstraintDrafts",
+    "DraftModel",
+    "Drafter",
+    "FirstOf",
+    "PromptLookup",
+    "Speculation",
+]
 
 
 _MOST_OCCURRENCES = 16  # that are looked at in one step
@@ -39,7 +46,7 @@ class Drafter(Protocol):
     """Drafts for the sequences of one run."""
 
     def propose(self, sequences: Sequence[Running], drafts: Sequence[Draft]) -> None:
-        """Fill the drafts, one for each running sequence."""
+        """Fill the drafts, one for each running sequence; those that hold a draft stay."""
         ...
 
     def keep_rows(self, rows: Sequence[int]) -> None:
@@ -90,6 +97,8 @@ class _Lookup:
 
     def propose(self, sequences: Sequence[Running], drafts: Sequence[Draft]) -> None:
         for sequence, draft in zip(sequences, drafts):
+            if len(draft):
+                continue
             history = sequence.history
             seen: set[int] = set()
             for continuation in self._continuations(history):
@@ -145,7 +154,7 @@ class _Completed:
 
     def propose(self, sequences: Sequence[Running], drafts: Sequence[Draft]) -> None:
         for sequence, draft in zip(sequences, drafts):
-            if sequence.matcher is None:
+            if sequence.matcher is None or len(draft):
                 continue
             way = sequence.matcher.completion(_LONGEST_COMPLETION)
             if not way:
@@ -201,6 +210,41 @@ def _with_blanks(way: bytes, inside: bool, written: bytes) -> bytes:
 
 
 @dataclass(frozen=True)
+class FirstOf:
+    """Drafts of the first source that has one.
+
+    Attributes:
+        sources: any of the others, in the order in which they are asked; at least one.
+    """
+
+    sources: tuple[Speculation, ...]
+    branches: int = field(init=False)
+
+    def __init__(self, *sources: Speculation) -> None:
+        if not sources:
+            raise ConstrainError("FirstOf needs at least one source of drafts")
+        object.__setattr__(self, "sources", sources)
+        object.__setattr__(self, "branches", max(source.branches for source in sources))
+
+    def start(self, vocabulary: Any, rows: int) -> Drafter:
+        return _First([source.start(vocabulary, rows) for source in self.sources])
+
+
+class _First:
+    def __init__(self, drafters: Sequence[Drafter]) -> None:
+        self._drafters = drafters
+
+    def propose(self, sequences: Sequence[Running], drafts: Sequence[Draft]) -> None:
+        for drafter in self._drafters:
+            if any(not len(draft) for draft in drafts):
+                drafter.propose(sequences, drafts)
+
+    def keep_rows(self, rows: Sequence[int]) -> None:
+        for drafter in self._drafters:
+            drafter.keep_rows(rows)
+
+
+@dataclass(frozen=True)
 class DraftModel:
     """Drafts from a smaller model with the same tokens.
 
@@ -235,7 +279,7 @@ class _Modelled:
 
     def propose(self, sequences: Sequence[Running], drafts: Sequence[Draft]) -> None:
         chunks = self._catch_up(sequences)
-        tips: list[int | None] = [-1] * len(drafts)
+        tips: list[int | None] = [None if len(draft) else -1 for draft in drafts]
         for _ in range(self._settings.tokens):
             logits = self._batch.read([Chunk(tokens) for tokens in chunks])[:, -1]
             for read, tokens in zip(self._read, chunks):

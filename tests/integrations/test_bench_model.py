@@ -75,7 +75,7 @@ def test_statistics_of_generate(tiny: Path, capfd: pytest.CaptureFixture) -> Non
     assert 0 < run["probability_removed"] < 1
     assert 0 < run["mask_share"] < 1
     assert ElementTree.parse("plot.svg").getroot().tag == f"{SVG}svg"
-    assert main([*arguments, "--stats", "--forced", "off", "--speculate", "lookup"]) == 0
+    assert main([*arguments, "--stats", "--forced", "off", "--speculate", "both"]) == 0
     assert "forward passes per token" in capfd.readouterr().err
     assert main([*arguments, "--stats-plot", "no/such/folder.svg"]) == 3
     assert "cannot write to no/such/folder.svg" in capfd.readouterr().err
@@ -91,7 +91,7 @@ def test_budget_of_generate(tiny: Path, capfd: pytest.CaptureFixture) -> None:
 
 def test_bench_model(tiny: Path, capfd: pytest.CaptureFixture) -> None:
     arguments = ["bench-model", "--schema", "schema.json", "--max-tokens", "40", "--seed", "2"]
-    ways = ["--batch", "1,2", "--ways", "free,constrained,forced,lookup", "--plot", "plot.svg"]
+    ways = ["--batch", "1,2", "--ways", "free,constrained,forced,both", "--plot", "plot.svg"]
     assert main([*arguments, *ways, "--whitespace", "compact", "--json"]) == 0
     found = json.loads(capfd.readouterr().out)
     runs = {run["name"]: run for run in found["runs"]}
@@ -100,7 +100,7 @@ def test_bench_model(tiny: Path, capfd: pytest.CaptureFixture) -> None:
     assert runs["constrained, batch 1"]["passes_per_token"] == 1
     assert runs["forced, batch 2"]["passes_per_token"] < 0.6
     assert runs["forced, batch 2"]["sequences"] == 2
-    assert runs["lookup, batch 1"]["passes_per_token"] <= 0.6
+    assert runs["both, batch 1"]["passes_per_token"] <= 0.6
     assert set(runs["free, batch 1"]) - {"name"} == set(Metrics.of([]).as_dict())
     (latency,) = [cells for name, cells in found["comparison"].items() if "latency" in name]
     assert latency[0] == "1.000"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import constrain
-from constrain.decoding import ConstraintDrafts, DraftModel, PromptLookup, generate_batch
+from constrain.decoding import ConstraintDrafts, DraftModel, FirstOf, PromptLookup, generate_batch
 from tests.reference.decoding import Case, deviation, distribution
 from tests.reference.vocabularies import greedy
 
@@ -144,13 +144,14 @@ def speculations(draft_model: Any, model: Any) -> dict[str, Any]:
         "constraint": ConstraintDrafts(tokens=4),
         "draft model": DraftModel(draft_model, tokens=3),
         "draft tree": DraftModel(draft_model, tokens=3, branches=3),
+        "first": FirstOf(PromptLookup(tokens=3), DraftModel(draft_model, tokens=2)),
         "itself": DraftModel(model, tokens=5),
     }
 
 
 @pytest.mark.parametrize("forced", ["off", "text"])
 @pytest.mark.parametrize(
-    "kind", ["lookup", "lookup tree", "constraint", "draft model", "draft tree", "itself"]
+    "kind", ["lookup", "lookup tree", "constraint", "first", "draft model", "draft tree", "itself"]
 )
 def test_frequencies_with_speculation(
     model: Any, draft_model: Any, compiled: Any, case: Case, forced: str, kind: str

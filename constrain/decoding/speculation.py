@@ -57,7 +57,10 @@ class Drafter(Protocol):
 class Speculation(Protocol):
     """A source of drafts, as `generate` takes it."""
 
-    branches: int
+    @property
+    def branches(self) -> int:
+        """How many tokens may follow one; more than one makes trees."""
+        ...
 
     def start(self, vocabulary: Any, rows: int) -> Drafter:
         """A drafter for a run of `rows` sequences."""

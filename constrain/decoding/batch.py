@@ -79,7 +79,8 @@ class Batch:
     def can_branch(self) -> bool:
         """Whether trees of drafts can be read: each token sees its ancestors only."""
         attention = getattr(getattr(self._model, "config", None), "_attn_implementation", None)
-        return self.can_take_back and not self._is_sliding and attention in ("sdpa", "eager", None)
+        plain = attention in ("sdpa", "eager", None) and not self._is_sliding
+        return self.can_take_back and self._takes_positions and plain
 
     def read(self, chunks: Sequence[Chunk], wanted: int = 1) -> Any:
         """One forward pass.

@@ -222,6 +222,14 @@ def test_errors_of_parts_keep_their_words() -> None:
     assert grammar.value.column == 10
     with pytest.raises(UnsatisfiableError, match="Sequence"):
         Sequence("a", Regex("[^\\s\\S]")).program()
+    never = JsonSchema({"type": "object", "required": ["a"], "additionalProperties": False})
+    for spec in (
+        Sequence("a", never),
+        Lark('start: "a" %json {"type": "integer", "minimum": 3, "maximum": 2}'),
+    ):
+        with pytest.raises(UnsatisfiableError, match="nothing can satisfy this schema"):
+            constrain.compile(spec, _vocabulary())
+    assert constrain.compile(OneOf("a", never), _vocabulary()).matcher().try_advance(0)
 
 
 def test_limits() -> None:
@@ -238,11 +246,21 @@ def test_limits() -> None:
         Sequence(double, double)
     assert caught.value.limit == "parts"
     with pytest.raises(LimitExceededError) as caught:
+        Sequence(Regex("(?:a?){50}" * 100 + "x")).program()
+    assert caught.value.limit == "grammar_states"
+    with pytest.raises(LimitExceededError) as caught:
         Repeat("a", 10**9)
     assert caught.value.limit == "repeat"
     with pytest.raises(LimitExceededError) as caught:
         Text(until="</think>", max_chars=10**7).program()
     assert caught.value.limit == "max_chars"
+
+
+def test_long_bounds() -> None:
+    spec = Sequence("<", Text(until="</think>", max_chars=1500))
+    machine = SlowMachine(spec.program())
+    assert machine.accepts(b"<" + b"a" * 1500 + b"</think>")
+    assert not machine.accepts(b"<" + b"a" * 1501 + b"</think>")
 
 
 def test_shared_parts_are_not_copied() -> None:

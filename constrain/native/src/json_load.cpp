@@ -12,7 +12,7 @@ constexpr int kMaxLoadDepth = 4000;
 }  // namespace
 
 JsonTheory::JsonTheory(bool plain_numbers, LexicalPool& pool)
-    : pool_(pool), numbers_(plain_numbers) {
+    : pool_(pool), numbers_(pool.numbers(plain_numbers)) {
   for (const ValueKind kind : {ValueKind::kNull, ValueKind::kTrue, ValueKind::kFalse})
     values_.push_back({kind, 0});
   values_.push_back({ValueKind::kNull, kUnset});  // kUnknownValue
@@ -469,7 +469,7 @@ ValueId JsonTheory::constant(uint32_t index) {
 }
 
 size_t JsonTheory::bytes() const {
-  size_t total = Formulas::bytes() + numbers_.bytes() + tuples_.bytes() + string_memo_.bytes() +
+  size_t total = Formulas::bytes() + tuples_.bytes() + string_memo_.bytes() +
                  number_memo_.bytes() + typed_memo_[0].bytes() + typed_memo_[1].bytes() +
                  key_memo_.bytes() + item_memo_.bytes() + done_memo_.bytes() +
                  holds_memo_.bytes() + value_index_.bytes() + values_.capacity() * sizeof(Value);

@@ -21,6 +21,7 @@ JsonMachine::JsonMachine(const Program& options, LexicalPool& pool)
     : pool_(pool),
       theory_(options.plain_numbers, pool),
       whitespace_(options.whitespace),
+      plain_numbers_(options.plain_numbers),
       declared_order_(options.declared_order) {
   nodes_.push_back({});  // node 0: the bottom
   any_object_ = theory_.add_table({}, {}, {}, 0, UINT32_MAX);
@@ -406,11 +407,21 @@ LexicalView JsonMachine::lexical(const Config& c) {
       v.exceptional |= c.w[7] != StringSets::kEmpty;
       return v;
     }
+    case Mode::kNumber: {
+      // A number that is the whole text ends wherever it likes.
+      LexicalView v;
+      const NumberCursor at{c.w[4], c.w[5]};
+      v.present = c.w[1] != 0 && c.w[3] == 0 && (c.w[0] & kCapture) == 0 && NumberPool::is_small(at);
+      v.cursor = {c.w[2], at.digits, LexicalPool::kNumber | at.phase};
+      if (plain_numbers_) v.cursor.decoder |= LexicalPool::kPlainNumber;
+      return v;
+    }
     default: return {};
   }
 }
 
 bool JsonMachine::leave(Config& c, uint32_t outcome) {
+  if (mode(c) == Mode::kNumber) return end_value(c, {}, false, 0);
   if (mode(c) == Mode::kString) {
     const std::vector<uint32_t> truth = pool_.list_copy(outcome);
     const bool capture = (c.w[0] & kCapture) != 0;

@@ -447,12 +447,34 @@ std::string LexicalPool::text_utf8(TextId text) const {
   return out;
 }
 
+// ------------------------------------------------------------------ numbers
+
+bool LexicalPool::number(const LexCursor& cursor, NumberPlace& place) const {
+  if ((cursor.decoder & (7u << 28)) != kNumber) return false;
+  place = {(cursor.decoder & kPlainNumber) != 0, cursor.goal, cursor.decoder & (kPlainNumber - 1),
+           cursor.tracked};
+  return true;
+}
+
+bool LexicalPool::step_number(NumberPlace& place, uint8_t byte) {
+  NumberCursor cursor{place.phase, place.digits};
+  if (!numbers(place.plain).step(place.goal, {}, false, cursor, byte)) return false;
+  place.phase = cursor.phase;
+  place.digits = cursor.digits;
+  return true;
+}
+
+bool LexicalPool::number_ends(const NumberPlace& place) {
+  return numbers(place.plain).accepts(place.goal, {place.phase, place.digits});
+}
+
 size_t LexicalPool::bytes() const {
   size_t total = nodes_.capacity() * sizeof(Node) + node_set_.bytes() + lists_.bytes() +
                  sets_.bytes() + rows_.capacity() * sizeof(rows_[0]) + wide_by_class_.bytes() +
                  wide_by_point_.bytes() + contains_.bytes() + without_.bytes() +
                  unions_.bytes() + shortest_.bytes() + texts_.capacity() * sizeof(TextNode) +
-                 text_index_.bytes() + regions_.bytes();
+                 text_index_.bytes() + regions_.bytes() + plain_numbers_.bytes() +
+                 any_numbers_.bytes();
   for (const auto& d : dfas_) total += d->bytes();
   for (const auto& p : dfa_programs_) total += p.capacity() * 4;
   for (const auto& m : merged_) total += m.capacity() * 4;

@@ -26,6 +26,16 @@ bool many_tokens(const ClassTrie& trie, uint32_t n) {
   return count >= kTokensToShare;
 }
 
+bool is_in_number(uint8_t byte) {
+  return (byte >= '0' && byte <= '9') || byte == '.' || byte == '-' || byte == '+' || byte == 'e' ||
+         byte == 'E';
+}
+
+bool is_behind_number(uint8_t byte) {
+  return byte == ',' || byte == ']' || byte == '}' || byte == ' ' || byte == '\n' ||
+         byte == '\r' || byte == '\t';
+}
+
 std::vector<WordBits> pack_row(const std::vector<uint32_t>& row) {
   std::vector<WordBits> words;
   for (uint32_t i = 0; i < row.size(); ++i) {
@@ -142,7 +152,10 @@ std::unique_ptr<LexicalTable> LexicalTables::build(const LexCursor& cursor, uint
   if (characters && characters->at_boundary(cursor.decoder)) {
     classes = characters->classes_of(cursor);
   }
-  if (const ByteRegion* region = stepper_.region(cursor)) {
+  NumberPlace place;
+  if (stepper_.number(cursor, place)) {
+    walk_number(*table, place, cursor, root);
+  } else if (const ByteRegion* region = stepper_.region(cursor)) {
     regions_.fill(*region, cursor.tracked, root, row_.data(), table->remainders_, table->leaps_);
   } else if (classes != CharacterStepper::kNoClasses) {
     ++built_by_class_;
@@ -156,6 +169,45 @@ std::unique_ptr<LexicalTable> LexicalTables::build(const LexCursor& cursor, uint
   }
   table->set(row_, std::move(table->remainders_));
   return table;
+}
+
+void LexicalTables::walk_number(LexicalTable& table, const NumberPlace& place,
+                                const LexCursor& cursor, uint32_t root) {
+  before_.clear();
+  places_.resize(frames_.size());
+  for (const uint32_t token : trie_.own_tokens(root)) set_bit(row_.data(), token);
+  const TrieNode& top = trie_.node(root);
+  size_t depth = 0;
+  frames_[0] = {top.first_child, top.first_child + top.child_count};
+  places_[0] = place;
+  while (true) {
+    Frame& frame = frames_[depth];
+    if (frame.next == frame.end) {
+      if (depth == 0) break;
+      --depth;
+      continue;
+    }
+    const uint32_t n = frame.next++;
+    const TrieNode& node = trie_.node(n);
+    ++steps_;
+    if (is_behind_number(node.byte)) {
+      if (stepper_.number_ends(places_[depth])) before_.push_back(n);
+      continue;
+    }
+    if (!is_in_number(node.byte)) continue;
+    NumberPlace next = places_[depth];
+    if (!stepper_.step_number(next, node.byte)) continue;
+    for (const uint32_t token : trie_.own_tokens(n)) set_bit(row_.data(), token);
+    if (node.child_count == 0) continue;
+    ++depth;
+    frames_[depth] = {node.first_child, node.first_child + node.child_count};
+    places_[depth] = next;
+  }
+  if (before_.empty()) return;
+  Remainders remainders;
+  remainders.trie = std::make_shared<const RemainderTrie>(
+      build_remainders({}, before_, cursor.context));
+  table.remainders_.push_back(std::move(remainders));
 }
 
 void LexicalTables::walk_bytes(LexicalTable& table, const LexCursor& cursor, uint32_t root) {
@@ -204,7 +256,7 @@ void LexicalTables::walk_bytes(LexicalTable& table, const LexCursor& cursor, uin
     Remainders remainders;
     remainders.outcome = ends_[i].outcome;
     remainders.trie = std::make_shared<const RemainderTrie>(
-        build_remainders({ends_.data() + i, j - i}, cursor.context));
+        build_remainders({ends_.data() + i, j - i}, {}, cursor.context));
     table.remainders_.push_back(std::move(remainders));
     i = j;
   }
@@ -448,7 +500,7 @@ const std::shared_ptr<const RemainderTrie>& LexicalTables::plain_remainders(uint
   if (remainders) return remainders;
   ends_.clear();
   for (const uint32_t n : slot.chars->ends()) ends_.push_back({0, n});
-  remainders = std::make_shared<const RemainderTrie>(build_remainders(ends_, context));
+  remainders = std::make_shared<const RemainderTrie>(build_remainders(ends_, {}, context));
   shared_bytes_ += remainders->bytes();
   return remainders;
 }
@@ -479,6 +531,7 @@ Remainders LexicalTables::choose(uint32_t outcome, std::shared_ptr<const Remaind
 }
 
 RemainderTrie LexicalTables::build_remainders(std::span<const End> ends,
+                                               std::span<const uint32_t> before,
                                                uint32_t context) const {
   // Unites the subtrees below the nodes where the unit ends.  A node of the union is a set of trie
   // nodes; sets are small except near the top.
@@ -503,6 +556,9 @@ RemainderTrie LexicalTables::build_remainders(std::span<const End> ends,
       for (uint32_t c = node.first_child; c < node.first_child + node.child_count; ++c) {
         edges.push_back({trie_.node(c).byte, c});
       }
+    }
+    if (u == 0) {
+      for (const uint32_t n : before) edges.push_back({trie_.node(n).byte, n});
     }
     result.nodes[u].has_tokens = !tokens.empty();
     packed.push_back(pack_tokens(std::move(tokens)));

@@ -453,6 +453,13 @@ size_t NumberPool::bytes() const {
 
 NumberPool::Mark NumberPool::mark() const { return impl_->prefixes.mark(); }
 
+bool NumberPool::is_small(const NumberCursor& cursor) {
+  static_assert(bits::kHighShift == kSmallPhaseBits);
+  const NumberStore store = bits::store(cursor);
+  return bits::high(cursor) == 0 && store != NumberStore::kLong &&
+         (store != NumberStore::kInline || cursor.digits < 10);
+}
+
 void NumberPool::release(const Mark& mark) {
   if (impl_->prefixes.release(mark)) impl_->long_memo.clear();
 }

@@ -135,6 +135,7 @@ class JsonMachine final : public Machine {
   LexicalPool& pool_;
   JsonTheory theory_;
   Whitespace whitespace_;
+  bool plain_numbers_;
   bool declared_order_;
   Formula root_ = Formulas::kFalse;
   uint32_t any_object_ = 0;  // the table that says nothing

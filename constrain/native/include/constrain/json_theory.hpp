@@ -355,7 +355,7 @@ class JsonTheory final : public Formulas {
   void search_members(Formula f, StringSet seen, Cost bound, Cheapest& best);
 
   LexicalPool& pool_;
-  NumberPool numbers_;
+  NumberPool& numbers_;   // of the pool
 
   std::vector<std::unique_ptr<Source>> sources_;
   uint32_t source_ = 0;

@@ -23,6 +23,7 @@
 
 #include "constrain/byte_regions.hpp"
 #include "constrain/machine.hpp"
+#include "constrain/numbers.hpp"
 #include "constrain/regex_dfa.hpp"
 #include "constrain/string_sets.hpp"
 #include "constrain/util.hpp"
@@ -135,6 +136,14 @@ class LexicalPool final : public LexicalStepper, public CharacterStepper {
   // ---- regions of byte automata, whose cursors have the region as goal and its state as tracked
   static constexpr uint32_t kRegion = 5u << 28;   // decoder of such a cursor
   ByteRegions& regions() { return regions_; }
+
+  // ---- numbers: the language is the goal, the digits are tracked
+  static constexpr uint32_t kNumber = 6u << 28;   // decoder, with kPlainNumber and the phase
+  static constexpr uint32_t kPlainNumber = 1u << 27;
+  NumberPool& numbers(bool plain) { return plain ? plain_numbers_ : any_numbers_; }
+  bool number(const LexCursor& cursor, NumberPlace& place) const override;
+  bool step_number(NumberPlace& place, uint8_t byte) override;
+  bool number_ends(const NumberPlace& place) override;
   const ByteRegion* region(const LexCursor& cursor) const override {
     return cursor.decoder == kRegion ? &regions_[cursor.goal] : nullptr;
   }
@@ -190,6 +199,7 @@ class LexicalPool final : public LexicalStepper, public CharacterStepper {
   ListInterner lists_;
   StringSets sets_;
   ByteRegions regions_;
+  NumberPool plain_numbers_{true}, any_numbers_{false};
   std::vector<std::unique_ptr<RegexDfa>> dfas_;
   std::vector<std::vector<int32_t>> dfa_programs_;
   std::unordered_map<uint64_t, std::vector<uint32_t>> dfa_index_;

@@ -153,6 +153,8 @@ class LexicalTables {
   };
 
   std::unique_ptr<LexicalTable> build(const LexCursor& cursor, uint32_t node);
+  void walk_number(LexicalTable& table, const NumberPlace& place, const LexCursor& cursor,
+                   uint32_t node);
   void walk_bytes(LexicalTable& table, const LexCursor& cursor, uint32_t node);
   void visit_classes(LexicalTable& table, CharacterStepper& stepper, uint32_t classes,
                      const LexCursor& cursor);
@@ -173,7 +175,9 @@ class LexicalTables {
   const std::shared_ptr<const RemainderTrie>& plain_remainders(uint32_t decoder, uint32_t context);
   static Remainders choose(uint32_t outcome, std::shared_ptr<const RemainderTrie> trie,
                            const uint32_t* row);
-  RemainderTrie build_remainders(std::span<const End> ends, uint32_t context) const;
+  // `ends`: nodes behind which the unit has ended; `before`: nodes whose byte is behind it.
+  RemainderTrie build_remainders(std::span<const End> ends, std::span<const uint32_t> before,
+                                 uint32_t context) const;
   void trim_classes();
 
   const Trie& trie_;
@@ -199,6 +203,8 @@ class LexicalTables {
   std::vector<LexCursor> cursors_;
   std::vector<uint32_t> row_;
   std::vector<End> ends_;
+  std::vector<uint32_t> before_;
+  std::vector<NumberPlace> places_;
   std::vector<Visit> visits_;
   Found found_, part_;
   RegionTables regions_;

@@ -156,6 +156,12 @@ class CharacterStepper {
 
 class ByteRegion;
 
+// A position in a number; the ids belong to the stepper.
+struct NumberPlace {
+  bool plain = false;
+  uint32_t goal = 0, phase = 0, digits = 0;
+};
+
 // The lexical automata of a vocabulary.  Cursors are stepped without interning.
 class LexicalStepper {
  public:
@@ -167,6 +173,11 @@ class LexicalStepper {
   // The region of a byte automaton that the cursor stands in, at the state `cursor.tracked`; null for
   // any other unit.  Such a cursor is not stepped; outcomes are states of the region.
   virtual const ByteRegion* region(const LexCursor&) const { return nullptr; }
+  // Numbers.  They end before a byte that JSON has behind a value; the outcome is 0.  False: the
+  // cursor stands in no number.
+  virtual bool number(const LexCursor&, NumberPlace&) const { return false; }
+  virtual bool step_number(NumberPlace&, uint8_t) { return false; }
+  virtual bool number_ends(const NumberPlace&) { return false; }
 };
 
 }  // namespace constrain

@@ -104,6 +104,10 @@ class NumberPool {
             uint8_t byte);
   // Lexically a whole JSON number.
   bool complete(const NumberCursor& cursor) const;
+  // The cursor remembers one digit at most, in fewer than kSmallPhaseBits bits of its phase: there
+  // are few such cursors for a goal.
+  static constexpr uint32_t kSmallPhaseBits = 14;
+  static bool is_small(const NumberCursor& cursor);
   // Complete and in the goal that the cursor was read under.
   bool accepts(NumberId goal, const NumberCursor& cursor);
   // The truth of a tracked language for a complete number that the goal accepts.  Throws Error if

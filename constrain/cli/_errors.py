@@ -6,9 +6,15 @@ A command reports a failure by raising `CliError` with a complete sentence that 
 
 from __future__ import annotations
 
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import IntEnum
 
-__all__ = ["CliError", "ExitCode", "os_reason"]
+from constrain.errors import ConstrainError, GrammarError, GrammarWarning
+
+__all__ = ["CliError", "ExitCode", "os_reason", "placed", "told_warnings"]
 
 
 class ExitCode(IntEnum):
@@ -34,3 +40,25 @@ class CliError(Exception):
 def os_reason(error: OSError) -> str:
     """The operating system's own words ("No such file or directory"), without the errno."""
     return error.strerror or str(error) or type(error).__name__
+
+
+def placed(name: str, error: ConstrainError) -> str:
+    """An error of the input `name` as a sentence; compilers' FILE:LINE:COLUMN where they are known."""
+    if isinstance(error, GrammarError) and error.line is not None:
+        return f"{error.file or name}:{error.line}:{error.column}: {error.message}"
+    return f"{name}: {error}"
+
+
+@contextmanager
+def told_warnings(name: str) -> Iterator[None]:
+    """Warnings about the grammar `name` as lines on standard error."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always", GrammarWarning)
+        yield
+    for warning in found:
+        if issubclass(warning.category, GrammarWarning):
+            sys.stderr.write(f"constrain: warning: {name}: {warning.message}\n")
+        else:
+            warnings.warn_explicit(
+                warning.message, warning.category, warning.filename, warning.lineno
+            )

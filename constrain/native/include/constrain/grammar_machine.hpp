@@ -145,6 +145,7 @@ class GrammarMachine final : public Machine {
                 size_t limit);
   bool search_out(const Config& config, std::string& out, size_t limit);
   void measure();
+  uint32_t way_out(const Config& config, Distances& known);
   uint32_t stack_distance(StackId stacks, Distances& known);
 
   GrammarForeign foreign_;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kLongest = size_t{1} << 20;   // bytes of a completion
 // A search over tokens is worth its steps where it can be complete, and where there is nothing else.
-constexpr uint32_t kSmallTrie = 4000;          // nodes
+constexpr size_t kTails = 8;
 constexpr size_t kSearchSmall = 3'000, kSearchLast = 2'000'000;   // steps
 
 }  // namespace
@@ -41,6 +41,37 @@ bool fewest_tokens(const Trie& trie, std::string_view text, std::vector<uint32_t
   }
   std::reverse(out.begin(), out.end());
   return true;
+}
+
+bool completes(Machine& machine, Config config, std::string_view text) {
+  for (const char c : text) {
+    if (!machine.step(config, static_cast<uint8_t>(c))) return false;
+  }
+  return machine.accepts(config) && !machine.unsure(config);
+}
+
+Budget::Budget(Vocabulary& vocabulary, Machine& machine, StateTable& states)
+    : vocabulary_(vocabulary),
+      trie_(vocabulary.trie()),
+      stepper_(vocabulary.shard().pool()),
+      tables_(vocabulary.shard().tables()),
+      machine_(machine),
+      states_(states) {}
+
+bool Budget::far(StateId state, uint32_t left) {
+  const Spelling& spelling = vocabulary_.spelling();
+  if (!spelling.every_byte) return false;
+  Way& here = at(state);
+  if (here.bound == kUnasked) {
+    here.bound = machine_.most_needed(states_.config(state), spelling.brackets);
+  }
+  return here.bound <= left;
+}
+
+size_t Budget::bytes() const {
+  size_t total = ways_.capacity() * sizeof(Way) + before_.capacity() * sizeof(uint32_t);
+  for (const Tail& tail : tails_) total += sizeof(Tail) + tail.text.capacity();
+  return total + group_tokens_ * sizeof(uint32_t);
 }
 
 Budget::Way& Budget::at(StateId state) {
@@ -81,8 +112,17 @@ void Budget::find(StateId state) {
   std::string text;
   const Config config = states_.config(state);
   std::vector<uint32_t> tokens;
-  if (machine_.complete(config, text, kLongest) && fewest_tokens(trie_, text, tokens)) {
-    record(state, tokens);
+  if (machine_.complete(config, text, kLongest) && fewest_tokens(trie_, text, tokens) &&
+      record(state, tokens)) {
+    if (tails_.size() < kTails) tails_.emplace_back();
+    Tail& tail = tails_[next_tail_++ % kTails];
+    tail.text = std::move(text);
+    tail.tokens = static_cast<uint32_t>(tokens.size());
+  }
+  // What completed another config may be shorter: searches that gave up are not alike.
+  for (const Tail& tail : tails_) {
+    if (tail.tokens >= at(state).need || !completes(machine_, config, tail.text)) continue;
+    if (fewest_tokens(trie_, tail.text, tokens)) record(state, tokens);
   }
   Way& way = at(state);
   if (way.need == 1) way.exact = true;
@@ -94,14 +134,17 @@ void Budget::find(StateId state) {
   }
 }
 
-void Budget::record(StateId state, std::span<const uint32_t> tokens) {
+bool Budget::record(StateId state, std::span<const uint32_t> tokens) {
   std::vector<StateId> path{state};
   for (const uint32_t token : tokens) {
     path.push_back(behind(path.back(), token));
-    if (path.back() == kNoState) return;   // no completion of this state after all
+    if (path.back() == kNoState) return false;
   }
-  if (!machine_.accepts(states_.config(path.back()))) return;
-  at(path.back()) = {0, 0, kNoState, true, true};
+  const Config& end = states_.config(path.back());
+  if (!machine_.accepts(end) || machine_.unsure(end)) return false;
+  Way& last = at(path.back());
+  last.need = 0;
+  last.known = last.exact = true;
   for (size_t i = tokens.size(); i-- > 0;) {
     Way& way = at(path[i]);
     const uint32_t need = ways_[path[i + 1]].need + 1;
@@ -110,6 +153,7 @@ void Budget::record(StateId state, std::span<const uint32_t> tokens) {
     way.token = tokens[i];
     way.next = path[i + 1];
   }
+  return true;
 }
 
 template <class Visit>
@@ -185,18 +229,6 @@ void Budget::search(StateId start, size_t steps) {
   }
   if (!complete || best == kNever) return;
   for (StateId id = start; id != kNoState; id = ways_[id].next) ways_[id].exact = true;
-}
-
-void Budget::keep(StateId state, uint32_t left, uint32_t* row) {
-  const Config config = states_.config(state);
-  walk(config, [&](uint32_t n, const Config& next) {
-    bool wanted = false;
-    for (const uint32_t token : trie_.own_tokens(n)) wanted |= test_bit(row, token);
-    if (wanted && need(states_.intern(next)) > left) {
-      for (const uint32_t token : trie_.own_tokens(n)) clear_bit(row, token);
-    }
-    return true;
-  });
 }
 
 }  // namespace constrain

@@ -22,7 +22,7 @@ void Budget::keep(StateId state, uint32_t left, uint32_t* row) {
   row_ = row;
   before_.assign(row, row + tables_.words());
   const LexicalView view = machine_.lexical(start_);
-  if (!view.present || trie_.node_count() <= kSmallTrie) {
+  if (!in_unit(view) || trie_.node_count() <= kSmallTrie) {
     keep_walk(start_, 0);
   } else {
     keep_unit(start_, view, 0);
@@ -105,7 +105,7 @@ void Budget::keep_walk(const Config& from, uint32_t top) {
     if (trie_.node(n).child_count == 0) continue;
     if (units && trie_.subtree_size(n) >= kUnitTokens) {
       const LexicalView view = machine_.lexical(config);
-      if (view.present) {
+      if (in_unit(view)) {
         keep_unit(config, view, n);
         continue;
       }

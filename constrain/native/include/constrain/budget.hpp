@@ -109,6 +109,10 @@ class Budget {
   bool fits(const Config& config);
   void note(uint32_t need) { most_ = need > most_ ? need : most_; }
   void drop(uint32_t token);
+  // Regions of grammars end anywhere and lead to few states: their tokens are walked.
+  bool in_unit(const LexicalView& view) const {
+    return view.present && stepper_.region(view.cursor) == nullptr;
+  }
   void judge_node(uint32_t node, const Config& config);
   void judge_token(uint32_t token);
   void keep_walk(const Config& config, uint32_t node);

@@ -11,6 +11,7 @@ namespace {
 
 constexpr size_t kLongest = size_t{1} << 20;   // bytes of a completion
 // A search over tokens is worth its steps where it can be complete, and where there is nothing else.
+constexpr size_t kImproveSteps = 100'000;
 constexpr size_t kTails = 8;
 constexpr size_t kSearchSmall = 3'000, kSearchLast = 2'000'000;   // steps
 
@@ -63,7 +64,7 @@ bool Budget::far(StateId state, uint32_t left) {
   if (!spelling.every_byte) return false;
   Way& here = at(state);
   if (here.bound == kUnasked) {
-    here.bound = machine_.most_needed(states_.config(state), spelling.brackets);
+    here.bound = machine_.most_needed(states_.config(state), spelling.brackets, trie_.depth());
   }
   return here.bound <= left;
 }
@@ -84,9 +85,16 @@ uint32_t Budget::need(StateId state) {
   return ways_[state].need;
 }
 
+uint32_t Budget::need_here(StateId state) {
+  const uint32_t known = need(state);
+  if (known == kNever || ways_[state].exact || trie_.node_count() > kSmallTrie) return known;
+  improve(state);
+  return ways_[state].need;
+}
+
 std::vector<uint32_t> Budget::way(StateId state) {
   std::vector<uint32_t> tokens;
-  if (need(state) == kNever) return tokens;
+  if (need_here(state) == kNever) return tokens;
   while (at(state).need != 0) {
     tokens.push_back(ways_[state].token);
     state = ways_[state].next;
@@ -103,14 +111,28 @@ StateId Budget::behind(StateId state, uint32_t token) {
 }
 
 void Budget::find(StateId state) {
+  find_plain(state);
   at(state).known = true;
-  if (machine_.accepts(states_.config(state))) {
+  Way& way = at(state);
+  if (way.exact) return;
+  if (way.need == kNever) {
+    search(state, kSearchLast);
+  } else if (trie_.node_count() <= kSmallTrie) {
+    search(state, kSearchSmall);
+  }
+}
+
+// The machine's own completion.
+void Budget::find_plain(StateId state) {
+  if (at(state).plain) return;
+  ways_[state].plain = true;
+  const Config config = states_.config(state);
+  if (machine_.accepts(config)) {
     ways_[state].need = 0;
     ways_[state].exact = true;
     return;
   }
   std::string text;
-  const Config config = states_.config(state);
   std::vector<uint32_t> tokens;
   if (machine_.complete(config, text, kLongest) && fewest_tokens(trie_, text, tokens) &&
       record(state, tokens)) {
@@ -124,13 +146,33 @@ void Budget::find(StateId state) {
     if (tail.tokens >= at(state).need || !completes(machine_, config, tail.text)) continue;
     if (fewest_tokens(trie_, tail.text, tokens)) record(state, tokens);
   }
-  Way& way = at(state);
-  if (way.need == 1) way.exact = true;
-  if (way.exact) return;
-  if (way.need == kNever) {
-    search(state, kSearchLast);
-  } else if (trie_.node_count() <= kSmallTrie) {
-    search(state, kSearchSmall);
+  if (at(state).need == 1) ways_[state].exact = true;
+}
+
+// Looks one token ahead from each state of a way: shorter texts often take more tokens.
+void Budget::improve(StateId start) {
+  std::vector<StateId> path;
+  const size_t limit = walked_ + kImproveSteps;
+  for (StateId state = start; at(state).need > 1 && !ways_[state].improved;
+       state = ways_[state].next) {
+    ways_[state].improved = true;
+    path.push_back(state);
+    const Config config = states_.config(state);
+    walk(config, [&](uint32_t n, const Config& next) {
+      const StateId id = states_.intern(next);
+      find_plain(id);
+      if (at(id).need != kNever && ways_[id].need + 1 < ways_[state].need) {
+        ways_[state].need = ways_[id].need + 1;
+        ways_[state].token = trie_.own_tokens(n)[0];
+        ways_[state].next = id;
+      }
+      return walked_ < limit;
+    });
+    if (walked_ >= limit) break;
+  }
+  for (size_t i = path.size(); i-- > 0;) {
+    Way& way = ways_[path[i]];
+    way.need = std::min(way.need, ways_[way.next].need + 1);
   }
 }
 

@@ -10,6 +10,7 @@ namespace {
 constexpr uint32_t kUnitTokens = 32;            // below this many tokens a unit is walked
 constexpr size_t kGroupTokens = size_t{1} << 22;   // in all groups that are kept
 constexpr uint32_t kFewChildren = 3;
+constexpr uint32_t kClose = 2;
 
 }  // namespace
 
@@ -31,17 +32,20 @@ void Budget::keep(StateId state, uint32_t left, uint32_t* row) {
 }
 
 bool Budget::fits(const Config& config) {
-  const StateId known = states_.find(config);
-  if (known != kNoState && at(known).known) {
-    if (ways_[known].need <= left_) note(ways_[known].need);
-    return ways_[known].need <= left_;
+  StateId state = states_.find(config);
+  if (state == kNoState || !at(state).plain) {
+    for (const Tail& tail : tails_) {
+      if (tail.tokens > left_ || !completes(machine_, config, tail.text)) continue;
+      note(tail.tokens);
+      return true;
+    }
+    state = states_.intern(config);
+    find_plain(state);
   }
-  for (const Tail& tail : tails_) {
-    if (tail.tokens > left_ || !completes(machine_, config, tail.text)) continue;
-    note(tail.tokens);
-    return true;
-  }
-  const uint32_t needed = need(states_.intern(config));
+  // A search is worth it where little is missing, or nothing is known.
+  const uint32_t plain = at(state).need;
+  const uint32_t needed = plain > left_ && (plain == kNever || plain - left_ <= kClose)
+                              ? need(state) : plain;
   if (needed <= left_) note(needed);
   return needed <= left_;
 }

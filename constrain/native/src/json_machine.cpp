@@ -34,8 +34,6 @@ JsonMachine::JsonMachine(std::shared_ptr<const Program> program, LexicalPool& po
 
 Formula JsonMachine::add(std::shared_ptr<const Program> program) {
   const Formula root = theory_.add(std::move(program));
-  roots_.push_back(root);
-  reserves_ = {};
   return theory_.satisfiable(root) ? root : Formulas::kFalse;
 }
 
@@ -441,7 +439,7 @@ bool JsonMachine::leave(Config& c, uint32_t outcome) {
 size_t JsonMachine::bytes() const {
   return theory_.bytes() + nodes_.capacity() * sizeof(StackNode) + node_set_.bytes() +
          others_left_.bytes() + trial_nodes_.capacity() * sizeof(StackNode) +
-         (table_reserves_.size() + items_reserves_.size() + stack_reserves_.size()) * 40;
+         (reserves_.size() + table_reserves_.size() + items_reserves_.size() + stack_reserves_.size()) * 40;
 }
 
 }  // namespace constrain

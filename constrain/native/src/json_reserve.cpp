@@ -105,56 +105,34 @@ uint64_t JsonMachine::stack_reserve(uint32_t id) {
   return total;
 }
 
-// Looks at every goal that a value of the schema may have.
-void JsonMachine::find_reserves() {
-  reserves_.known = true;
+// Looks at every goal that a value of a schema may have, beginning with what can follow in the
+// frame at the bottom of a stack, or with the goal of the whole value.
+const JsonMachine::Reserves& JsonMachine::reserves(uint64_t key, const StackNode* bottom,
+                                                   Formula goal) {
+  const auto known = reserves_.find(key);
+  if (known != reserves_.end()) return known->second;
+  Reserves r;
   std::unordered_map<Formula, bool> seen;
   std::vector<Formula> open;
-  const auto reach = [&](Formula goal) {
-    if (goal != Formulas::kFalse && seen.try_emplace(goal, true).second) open.push_back(goal);
+  const auto reach = [&](Formula g) {
+    if (g != Formulas::kFalse && seen.try_emplace(g, true).second) open.push_back(g);
   };
   const auto unit = [&](uint32_t bytes) {
-    const uint64_t bound = bytes >= UINT32_MAX - 1 ? kUnknown : bytes;
-    reserves_.unit = std::max(reserves_.unit, bound);
+    r.unit = std::max(r.unit, bytes >= UINT32_MAX - 1 ? kUnknown : uint64_t{bytes});
   };
-  const auto frame = [&](uint64_t bytes) { reserves_.frame = std::max(reserves_.frame, bytes); };
   const auto text = [&](LexId language) {
     if (pool_.live(language)) unit(pool_.farthest({language, 0, LexicalPool::kJson}));
   };
-  unit(5);   // literals
-  for (const Formula root : roots_) {
-    if (!theory_.satisfiable(root)) continue;
-    const JsonTheory::Cost whole = theory_.least_value(root);
-    unit(whole == JsonTheory::kNoCost ? UINT32_MAX : whole);
-    reach(root);
-  }
-  while (!open.empty() && reserves_.unit != kUnknown && reserves_.frame != kUnknown) {
-    const Formula goal = open.back();
-    open.pop_back();
-    if (seen.size() > kMaxGoals) {
-      reserves_.frame = kUnknown;
-      break;
-    }
-    unit(theory_.numbers().longest_end(theory_.number_language(goal)));
-    text(theory_.string_language(goal));
-    const Formula array = theory_.typed(goal, Type::kArray);
-    if (theory_.array_open(array, 0)) {
-      frame(items_reserve(array));
-      std::vector<Formula> goals;
-      uint32_t least = 0;
-      if (theory_.list_goals(array, goals, least)) {
-        for (const Formula g : goals) reach(g);
-      }
-    }
-    const Formula object = theory_.typed(goal, Type::kObject);
-    if (!theory_.object_open(object, StringSets::kEmpty)) continue;
-    if (object != Formulas::kTrue && theory_.op(object) != Fop::kTable) {
-      reserves_.frame = kUnknown;
-      break;
-    }
-    const uint32_t id = object == Formulas::kTrue ? any_object_ : theory_[object].a;
-    frame(table_reserve(id));
-    ObjectTable& t = theory_.table(id);
+  const auto items = [&](Formula array) {
+    r.frame = std::max(r.frame, items_reserve(array));
+    std::vector<Formula> goals;
+    uint32_t least = 0;
+    if (!theory_.list_goals(array, goals, least)) return;
+    for (const Formula g : goals) reach(g);
+  };
+  const auto members = [&](uint32_t id) {
+    r.frame = std::max(r.frame, table_reserve(id));
+    const ObjectTable& t = theory_.table(id);
     for (size_t i = 0; i < t.names.size(); ++i) {
       if (!t.allowed[i]) continue;
       unit(theory_.name_cost(t.names[i]));
@@ -162,14 +140,61 @@ void JsonMachine::find_reserves() {
     }
     text(t.others);
     for (const Formula g : theory_.goals_of_others(id)) reach(g);
+  };
+  unit(5);   // literals
+  if (!bottom) {
+    const JsonTheory::Cost whole = theory_.least_value(goal);
+    unit(whole == JsonTheory::kNoCost ? UINT32_MAX : whole);
+    reach(goal);
+  } else if (bottom->kind == Kind::kFastObject) {
+    members(bottom->a);
+  } else if (frame_reserve(*bottom) == kUnknown) {
+    r.frame = kUnknown;
+  } else if (bottom->kind == Kind::kArray || bottom->kind == Kind::kArrayItem) {
+    items(bottom->a);
+  } else {
+    members(any_object_);
   }
+  while (!open.empty() && r.unit != kUnknown && r.frame != kUnknown) {
+    const Formula g = open.back();
+    open.pop_back();
+    if (seen.size() > kMaxGoals) {
+      r.frame = kUnknown;
+      break;
+    }
+    unit(theory_.numbers().longest_end(theory_.number_language(g)));
+    text(theory_.string_language(g));
+    const Formula array = theory_.typed(g, Type::kArray);
+    if (theory_.array_open(array, 0)) items(array);
+    const Formula object = theory_.typed(g, Type::kObject);
+    if (!theory_.object_open(object, StringSets::kEmpty)) continue;
+    if (object == Formulas::kTrue) members(any_object_);
+    else if (theory_.op(object) == Fop::kTable) members(theory_[object].a);
+    else r.frame = kUnknown;
+  }
+  return reserves_[key] = r;
 }
 
-uint32_t JsonMachine::most_needed(const Config& c, uint32_t brackets) {
-  if (!reserves_.known) find_reserves();
-  if (reserves_.unit == kUnknown || reserves_.frame == kUnknown) return UINT32_MAX;
-  const uint64_t total =
-      plus(stack_reserve(c.w[1]), reserves_.unit + reserves_.frame * (uint64_t{brackets} + 1));
+uint32_t JsonMachine::most_needed(const Config& c, uint32_t brackets, uint32_t) {
+  uint64_t total = 0;
+  if (c.w[1] == 0) {
+    switch (mode(c)) {
+      case Mode::kDone: return 0;
+      case Mode::kLiteral: return 5;
+      case Mode::kNumber: return theory_.numbers().longest_end(c.w[2]);
+      case Mode::kString: return pool_.farthest({c.w[2], 0, c.w[4]});
+      default: break;
+    }
+    const Reserves& r = reserves(pack(0, c.w[2]), nullptr, c.w[2]);
+    total = plus(r.unit, r.frame == kUnknown ? kUnknown : r.frame * (uint64_t{brackets} + 1));
+  } else {
+    uint32_t id = c.w[1];
+    while (node(id).parent != 0) id = node(id).parent;
+    const StackNode bottom = node(id);
+    const Reserves& r = reserves(pack(uint32_t(bottom.kind) + 1, bottom.a), &bottom, 0);
+    total = plus(stack_reserve(c.w[1]), r.unit);
+    total = plus(total, r.frame == kUnknown ? kUnknown : r.frame * (uint64_t{brackets} + 1));
+  }
   return uint32_t(std::min<uint64_t>(total, UINT32_MAX));
 }
 

@@ -173,7 +173,7 @@ bool Matcher::fill(uint32_t* row, uint32_t remaining) {
   const StateId at = states_.back();
   Budget& budget = constraint_->budget();
   if (remaining > 1 && budget.far(at, remaining - 1) && constraint_->fill(at, row)) return true;
-  if (remaining == 0 || budget.need(at) > remaining) {
+  if (remaining == 0 || budget.need_here(at) > remaining) {
     std::fill_n(row, vocabulary.words(), 0u);
     or_words(row, vocabulary.eos_words());
     return constraint_->accepts(at);

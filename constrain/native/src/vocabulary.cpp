@@ -54,8 +54,8 @@ const Spelling& Vocabulary::spelling() {
   if (spelling_) return *spelling_;
   spelling_ = std::make_unique<Spelling>();
   spelling_->every_byte = true;
-  for (uint32_t byte = 0x20; byte < 0xF5; ++byte) {
-    if (byte == 0x7F || byte == 0xC0 || byte == 0xC1) continue;
+  for (uint32_t byte = 0; byte < 0xF5; ++byte) {
+    if (byte == 0xC0 || byte == 0xC1) continue;
     const uint32_t node = trie_->child(0, static_cast<uint8_t>(byte));
     if (node == 0 || trie_->node(node).has_tokens == 0) spelling_->every_byte = false;
   }

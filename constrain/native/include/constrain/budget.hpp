@@ -53,6 +53,8 @@ class Budget {
 
   // Tokens up to a valid text, none for a valid text; kNever where no completion is known.
   uint32_t need(StateId state);
+  // The same, of a text that is being written: more is tried.
+  uint32_t need_here(StateId state);
   // The tokens of that completion; empty where none is needed or known.
   std::vector<uint32_t> way(StateId state);
   // No token can lead to where more than `left` tokens are needed; false: not known.
@@ -68,7 +70,9 @@ class Budget {
     StateId next = kNoState;
     uint32_t worst = kNever;   // what is needed behind any token
     uint32_t bound = kUnasked; // the machine's bound on that, in bytes
-    bool known = false;
+    bool plain = false;        // the machine was asked
+    bool improved = false;     // looked ahead from here
+    bool known = false;        // all that is tried was tried
     bool exact = false;        // nothing shorter exists
   };
   // Tokens that stay inside a unit, by the cursor behind them.
@@ -97,6 +101,8 @@ class Budget {
   Way& at(StateId state);
   StateId behind(StateId state, uint32_t token);
   void find(StateId state);
+  void find_plain(StateId state);
+  void improve(StateId start);
   // Keeps this completion for the state and for those on its way; false: it is none.
   bool record(StateId state, std::span<const uint32_t> tokens);
   void search(StateId state, size_t steps);

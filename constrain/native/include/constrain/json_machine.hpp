@@ -43,7 +43,7 @@ class JsonMachine final : public Machine {
   size_t bytes() const override;
   std::string describe(const Config& config) override;
   bool complete(const Config& config, std::string& out, size_t limit) override;
-  uint32_t most_needed(const Config& config, uint32_t brackets) override;
+  uint32_t most_needed(const Config& config, uint32_t brackets, uint32_t bytes) override;
 
   JsonTheory& theory() { return theory_; }
 
@@ -135,11 +135,10 @@ class JsonMachine final : public Machine {
 
   // Bounds on what completions write (json_reserve.cpp); UINT64_MAX: none is known.
   struct Reserves {
-    bool known = false;
     uint64_t frame = 0;   // of any object or array that may be opened
     uint64_t unit = 0;    // of any string, number, literal or key, and of the whole value
   };
-  void find_reserves();
+  const Reserves& reserves(uint64_t key, const StackNode* bottom, Formula goal);
   uint64_t frame_reserve(const StackNode& n);
   uint64_t table_reserve(uint32_t table);
   uint64_t items_reserve(Formula f);
@@ -153,8 +152,7 @@ class JsonMachine final : public Machine {
   uint32_t any_object_ = 0;  // the table that says nothing
 
   FlatMap others_left_;
-  std::vector<Formula> roots_;
-  Reserves reserves_;
+  std::unordered_map<uint64_t, Reserves> reserves_;
   std::unordered_map<uint32_t, uint64_t> table_reserves_, items_reserves_, stack_reserves_;
 
   static constexpr uint32_t kTrialBit = 1u << 31;

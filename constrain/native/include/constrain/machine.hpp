@@ -112,8 +112,11 @@ class Machine {
   // What may come next here, for error messages: "a string, a number or '}'".
   virtual std::string describe(const Config& config) = 0;
   // A bound on the bytes that complete() appends from any config which this one becomes by reading
-  // bytes that open at most so many brackets; 0xFFFFFFFF: none is known.
-  virtual uint32_t most_needed(const Config&, uint32_t) { return 0xFFFFFFFFu; }
+  // at most so many bytes, which open at most so many brackets; 0xFFFFFFFF: none is known.  The two
+  // numbers are the same in all calls.
+  virtual uint32_t most_needed(const Config&, uint32_t brackets, uint32_t bytes) {
+    return static_cast<void>(brackets), static_cast<void>(bytes), 0xFFFFFFFFu;
+  }
   // A short completion: appends bytes that lead to an accepting config; false if none was found
   // within the budget.
   virtual bool complete(const Config& config, std::string& out, size_t limit) = 0;

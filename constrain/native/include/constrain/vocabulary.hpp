@@ -20,7 +20,7 @@
 namespace constrain {
 
 struct Spelling {
-  bool every_byte = false;   // of printable ASCII and UTF-8 is a token
+  bool every_byte = false;   // that UTF-8 has is a token
   uint32_t brackets = 0;     // that one token opens at most in JSON
 };
 

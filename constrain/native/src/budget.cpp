@@ -11,7 +11,8 @@ namespace {
 
 constexpr size_t kLongest = size_t{1} << 20;   // bytes of a completion
 // A search over tokens is worth its steps where it can be complete, and where there is nothing else.
-constexpr uint32_t kSmallTrie = 4000;          // nodes
+constexpr size_t kImproveSteps = 100'000;
+constexpr size_t kTails = 8;
 constexpr size_t kSearchSmall = 3'000, kSearchLast = 2'000'000;   // steps
 
 }  // namespace
@@ -43,6 +44,37 @@ bool fewest_tokens(const Trie& trie, std::string_view text, std::vector<uint32_t
   return true;
 }
 
+bool completes(Machine& machine, Config config, std::string_view text) {
+  for (const char c : text) {
+    if (!machine.step(config, static_cast<uint8_t>(c))) return false;
+  }
+  return machine.accepts(config) && !machine.unsure(config);
+}
+
+Budget::Budget(Vocabulary& vocabulary, Machine& machine, StateTable& states)
+    : vocabulary_(vocabulary),
+      trie_(vocabulary.trie()),
+      stepper_(vocabulary.shard().pool()),
+      tables_(vocabulary.shard().tables()),
+      machine_(machine),
+      states_(states) {}
+
+bool Budget::far(StateId state, uint32_t left) {
+  const Spelling& spelling = vocabulary_.spelling();
+  if (!spelling.every_byte) return false;
+  Way& here = at(state);
+  if (here.bound == kUnasked) {
+    here.bound = machine_.most_needed(states_.config(state), spelling.brackets, trie_.depth());
+  }
+  return here.bound <= left;
+}
+
+size_t Budget::bytes() const {
+  size_t total = ways_.capacity() * sizeof(Way) + before_.capacity() * sizeof(uint32_t);
+  for (const Tail& tail : tails_) total += sizeof(Tail) + tail.text.capacity();
+  return total + group_tokens_ * sizeof(uint32_t);
+}
+
 Budget::Way& Budget::at(StateId state) {
   if (state >= ways_.size()) ways_.resize(std::max<size_t>(state + 1, ways_.size() * 2));
   return ways_[state];
@@ -53,9 +85,16 @@ uint32_t Budget::need(StateId state) {
   return ways_[state].need;
 }
 
+uint32_t Budget::need_here(StateId state) {
+  const uint32_t known = need(state);
+  if (known == kNever || ways_[state].exact || trie_.node_count() > kSmallTrie) return known;
+  improve(state);
+  return ways_[state].need;
+}
+
 std::vector<uint32_t> Budget::way(StateId state) {
   std::vector<uint32_t> tokens;
-  if (need(state) == kNever) return tokens;
+  if (need_here(state) == kNever) return tokens;
   while (at(state).need != 0) {
     tokens.push_back(ways_[state].token);
     state = ways_[state].next;
@@ -72,20 +111,9 @@ StateId Budget::behind(StateId state, uint32_t token) {
 }
 
 void Budget::find(StateId state) {
+  find_plain(state);
   at(state).known = true;
-  if (machine_.accepts(states_.config(state))) {
-    ways_[state].need = 0;
-    ways_[state].exact = true;
-    return;
-  }
-  std::string text;
-  const Config config = states_.config(state);
-  std::vector<uint32_t> tokens;
-  if (machine_.complete(config, text, kLongest) && fewest_tokens(trie_, text, tokens)) {
-    record(state, tokens);
-  }
   Way& way = at(state);
-  if (way.need == 1) way.exact = true;
   if (way.exact) return;
   if (way.need == kNever) {
     search(state, kSearchLast);
@@ -94,14 +122,71 @@ void Budget::find(StateId state) {
   }
 }
 
-void Budget::record(StateId state, std::span<const uint32_t> tokens) {
+// The machine's own completion.
+void Budget::find_plain(StateId state) {
+  if (at(state).plain) return;
+  ways_[state].plain = true;
+  const Config config = states_.config(state);
+  if (machine_.accepts(config)) {
+    ways_[state].need = 0;
+    ways_[state].exact = true;
+    return;
+  }
+  std::string text;
+  std::vector<uint32_t> tokens;
+  if (machine_.complete(config, text, kLongest) && fewest_tokens(trie_, text, tokens) &&
+      record(state, tokens)) {
+    if (tails_.size() < kTails) tails_.emplace_back();
+    Tail& tail = tails_[next_tail_++ % kTails];
+    tail.text = std::move(text);
+    tail.tokens = static_cast<uint32_t>(tokens.size());
+  }
+  // What completed another config may be shorter: searches that gave up are not alike.
+  for (const Tail& tail : tails_) {
+    if (tail.tokens >= at(state).need || !completes(machine_, config, tail.text)) continue;
+    if (fewest_tokens(trie_, tail.text, tokens)) record(state, tokens);
+  }
+  if (at(state).need == 1) ways_[state].exact = true;
+}
+
+// Looks one token ahead from each state of a way: shorter texts often take more tokens.
+void Budget::improve(StateId start) {
+  std::vector<StateId> path;
+  const size_t limit = walked_ + kImproveSteps;
+  for (StateId state = start; at(state).need > 1 && !ways_[state].improved;
+       state = ways_[state].next) {
+    ways_[state].improved = true;
+    path.push_back(state);
+    const Config config = states_.config(state);
+    walk(config, [&](uint32_t n, const Config& next) {
+      const StateId id = states_.intern(next);
+      find_plain(id);
+      if (at(id).need != kNever && ways_[id].need + 1 < ways_[state].need) {
+        ways_[state].need = ways_[id].need + 1;
+        ways_[state].token = trie_.own_tokens(n)[0];
+        ways_[state].next = id;
+      }
+      return walked_ < limit;
+    });
+    if (walked_ >= limit) break;
+  }
+  for (size_t i = path.size(); i-- > 0;) {
+    Way& way = ways_[path[i]];
+    way.need = std::min(way.need, ways_[way.next].need + 1);
+  }
+}
+
+bool Budget::record(StateId state, std::span<const uint32_t> tokens) {
   std::vector<StateId> path{state};
   for (const uint32_t token : tokens) {
     path.push_back(behind(path.back(), token));
-    if (path.back() == kNoState) return;   // no completion of this state after all
+    if (path.back() == kNoState) return false;
   }
-  if (!machine_.accepts(states_.config(path.back()))) return;
-  at(path.back()) = {0, 0, kNoState, true, true};
+  const Config& end = states_.config(path.back());
+  if (!machine_.accepts(end) || machine_.unsure(end)) return false;
+  Way& last = at(path.back());
+  last.need = 0;
+  last.known = last.exact = true;
   for (size_t i = tokens.size(); i-- > 0;) {
     Way& way = at(path[i]);
     const uint32_t need = ways_[path[i + 1]].need + 1;
@@ -110,6 +195,7 @@ void Budget::record(StateId state, std::span<const uint32_t> tokens) {
     way.token = tokens[i];
     way.next = path[i + 1];
   }
+  return true;
 }
 
 template <class Visit>
@@ -185,18 +271,6 @@ void Budget::search(StateId start, size_t steps) {
   }
   if (!complete || best == kNever) return;
   for (StateId id = start; id != kNoState; id = ways_[id].next) ways_[id].exact = true;
-}
-
-void Budget::keep(StateId state, uint32_t left, uint32_t* row) {
-  const Config config = states_.config(state);
-  walk(config, [&](uint32_t n, const Config& next) {
-    bool wanted = false;
-    for (const uint32_t token : trie_.own_tokens(n)) wanted |= test_bit(row, token);
-    if (wanted && need(states_.intern(next)) > left) {
-      for (const uint32_t token : trie_.own_tokens(n)) clear_bit(row, token);
-    }
-    return true;
-  });
 }
 
 }  // namespace constrain

@@ -429,6 +429,42 @@ void JsonTheory::search_members(Formula f, StringSet seen, Cost bound, Cheapest&
       });
 }
 
+bool JsonTheory::list_goals(Formula f, std::vector<Formula>& goals, uint32_t& least) {
+  constexpr uint32_t kPositions = 2000;
+  goals.clear();
+  least = 0;
+  if (f == kTrue) {
+    goals.push_back(kTrue);
+    return true;
+  }
+  if (!simple_items(f) || (*this)[f].has_uniq) return false;
+  const std::vector<Formula> parts = conjuncts(f);
+  uint32_t last = 0;
+  for (const Formula c : parts) {
+    const FormulaNode n = (*this)[c];
+    if (n.op == Fop::kMinI) least = std::max(least, n.a);
+    if (n.op == Fop::kAllI) last = std::max(last, n.a);
+    if (n.op == Fop::kAt) last = std::max(last, n.a + 1);
+  }
+  if (last > kPositions) return false;
+  for (uint32_t i = 0; i <= last; ++i) {
+    std::vector<Formula> here;
+    for (const Formula c : parts) {
+      const FormulaNode n = (*this)[c];
+      if ((n.op == Fop::kAllI && n.a <= i) || (n.op == Fop::kAt && n.a == i)) here.push_back(n.b);
+    }
+    goals.push_back(all_of(here));
+  }
+  return true;
+}
+
+std::vector<Formula> JsonTheory::goals_of_others(uint32_t id) {
+  std::vector<Formula> goals;
+  const Formula f = atom(Fop::kTable, id, 0, 0);
+  for (const auto& [cls, language] : std::vector(classes(f))) goals.push_back(asked_of(f, {true, cls}));
+  return goals;
+}
+
 // ------------------------------------------------------------------ what to write next
 
 bool JsonTheory::cheapest_type(Formula f, Type& type) {

@@ -449,7 +449,8 @@ bool JsonMachine::leave(Config& c, uint32_t outcome) {
 
 size_t JsonMachine::bytes() const {
   return theory_.bytes() + nodes_.capacity() * sizeof(StackNode) + node_set_.bytes() +
-         others_left_.bytes() + trial_nodes_.capacity() * sizeof(StackNode);
+         others_left_.bytes() + trial_nodes_.capacity() * sizeof(StackNode) +
+         (reserves_.size() + table_reserves_.size() + items_reserves_.size() + stack_reserves_.size()) * 40;
 }
 
 }  // namespace constrain

@@ -285,7 +285,9 @@ bool JsonMachine::step_general_key(Config& c, uint8_t byte) {
 
 bool JsonMachine::close_general(Config& c, KeyClass key, TextId text, bool text_known) {
   StackNode n = node(c.w[1]);
-  if (c.w[0] & kTextUnknown) c.w[0] |= kUnsure;
+  // An unknown key before this one was no name.
+  if ((c.w[0] & kTextUnknown) && (key.is_class || theory_.has_few_keys(n.a, n.b)))
+    c.w[0] |= kUnsure;
   if (text_known) n.c = pool_.sets().add(n.c, pool_.text_code_points(text));
   const Child child = theory_.member(n.a, n.b, key, n.c);
   if (!theory_.satisfiable(child.goal)) return false;

@@ -195,6 +195,22 @@ std::vector<std::pair<uint32_t, LexId>> JsonTheory::classes(const Names& n) {
   return r;
 }
 
+bool JsonTheory::has_few_keys(Formula f, uint32_t tracked) {
+  const uint64_t key = pack(f, tracked);
+  if (const uint32_t known = few_keys_memo_.find(key); known != FlatMap::kMissing) return known;
+  bool few = true;   // where there are too many classes to look at
+  try {
+    ticks_ = 0;
+    const auto all = classes(Names(frame_names(f, tracked)));
+    few = std::any_of(all.begin(), all.end(), [&](const auto& c) {
+      return pool_.count(c.second, kFewKeys) < kFewKeys;
+    });
+  } catch (const Spent&) {
+  }
+  few_keys_memo_.set(key, few);
+  return few;
+}
+
 LexId JsonTheory::minus(LexId language, StringSet seen) {
   if (seen == StringSets::kEmpty) return language;
   const LexId r = pool_.both(language, pool_.negate(pool_.strings(seen)));

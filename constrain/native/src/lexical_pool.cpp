@@ -472,9 +472,9 @@ size_t LexicalPool::bytes() const {
   size_t total = nodes_.capacity() * sizeof(Node) + node_set_.bytes() + lists_.bytes() +
                  sets_.bytes() + rows_.capacity() * sizeof(rows_[0]) + wide_by_class_.bytes() +
                  wide_by_point_.bytes() + contains_.bytes() + without_.bytes() +
-                 unions_.bytes() + shortest_.bytes() + texts_.capacity() * sizeof(TextNode) +
-                 text_index_.bytes() + regions_.bytes() + plain_numbers_.bytes() +
-                 any_numbers_.bytes();
+                 unions_.bytes() + shortest_.bytes() + farthest_.bytes() +
+                 texts_.capacity() * sizeof(TextNode) + text_index_.bytes() + regions_.bytes() +
+                 plain_numbers_.bytes() + any_numbers_.bytes();
   for (const auto& d : dfas_) total += d->bytes();
   for (const auto& p : dfa_programs_) total += p.capacity() * 4;
   for (const auto& m : merged_) total += m.capacity() * 4;

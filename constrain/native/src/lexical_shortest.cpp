@@ -222,4 +222,73 @@ bool LexicalPool::finish(LexId goal, uint32_t decoder, std::string& out) {
   return found;
 }
 
+LexStep LexicalPool::finish(const LexCursor& cursor, std::string& out, uint32_t& outcome_id) {
+  std::string text;
+  if (!finish(cursor.goal, cursor.decoder, text)) return LexStep::kDead;
+  const bool raw = (cursor.decoder & kRaw) != 0;
+  if (!raw) text += '"';
+  LexCursor at = cursor;
+  LexStep last = LexStep::kInside;
+  for (const char c : text) {
+    last = step(at, static_cast<uint8_t>(c), outcome_id);
+    if (last == LexStep::kDead) return last;
+  }
+  out += text;
+  return last;
+}
+
+uint32_t LexicalPool::farthest(const LexCursor& cursor) {
+  constexpr uint32_t kUnknown = 0xFFFFFFFFu;
+  constexpr uint32_t kCharacter = 8;   // to finish one that has begun, and the closing quote
+  constexpr size_t kStates = 400;
+  LexId base;
+  uint32_t least, most;
+  split_lengths(cursor.goal, base, least, most);
+  if (base == kAnything) return least + kCharacter + 1;
+  const bool raw = (cursor.decoder & kRaw) != 0;
+  const uint64_t key = pack(cursor.goal, raw);
+  if (const uint32_t known = farthest_.find(key); known != FlatMap::kMissing) return known;
+  // All languages that are left after some text, and how far each is from its end.
+  std::unordered_map<LexId, uint32_t> index{{cursor.goal, 0}};
+  std::vector<LexId> ids{cursor.goal};
+  std::vector<std::vector<std::pair<uint32_t, uint32_t>>> before;   // by target: source, cost
+  std::vector<uint32_t> choices;
+  for (size_t i = 0; i < ids.size() && ids.size() <= kStates; ++i) {
+    before.resize(ids.size());
+    cheapest(ids[i], raw, choices);
+    for (const uint32_t c : choices) {
+      const LexId next = advance(ids[i], c);
+      if (next == kNothing) continue;
+      const auto [at, fresh] = index.try_emplace(next, uint32_t(ids.size()));
+      if (fresh) ids.push_back(next);
+      before.resize(ids.size());
+      before[at->second].push_back({uint32_t(i), cost_of(c, raw)});
+    }
+  }
+  uint32_t worst = kUnknown - 1;
+  if (ids.size() <= kStates) {
+    using Entry = std::pair<uint32_t, uint32_t>;
+    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
+    std::vector<uint32_t> distance(ids.size(), kUnknown);
+    for (uint32_t i = 0; i < ids.size(); ++i) {
+      if (accepts(ids[i])) queue.push({distance[i] = 0, i});
+    }
+    while (!queue.empty()) {
+      const auto [cost, i] = queue.top();
+      queue.pop();
+      if (cost > distance[i]) continue;
+      for (const auto& [from, step] : before[i]) {
+        if (cost + step >= distance[from]) continue;
+        distance[from] = cost + step;
+        queue.push({distance[from], from});
+      }
+    }
+    // Behind a character that is in progress any of these may be left.
+    worst = *std::max_element(distance.begin(), distance.end());
+    worst = worst == kUnknown ? kUnknown - 1 : worst + kCharacter + 1;
+  }
+  farthest_.set(key, worst);
+  return worst;
+}
+
 }  // namespace constrain

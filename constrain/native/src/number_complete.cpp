@@ -272,6 +272,42 @@ bool NumberPool::Impl::complete(uint32_t context_id, const NumberCursor& cursor,
   return true;
 }
 
+uint32_t NumberPool::longest_end(NumberId goal) {
+  constexpr uint32_t kUnknown = 0xFFFFFFFFu;
+  constexpr uint64_t kFew = 16;   // a sign, a point, a digit that tells the number from a bound
+  if (goal == kNoNumber || goal == kAnyNumber) return kFew;
+  const NumberLanguage& language = impl_->compiled(goal).language;
+  if (!language.exact() || language.mode() == NumberMode::kFree) return kUnknown;
+  // A prefix that is alive meets a number of the language within the digits of the bounds and of a
+  // common multiple of the divisors.
+  uint64_t digits = kFew;
+  const auto add = [&](NumberValue value) {
+    const Decimal& d = impl_->formulas.decimal(value);
+    digits += d.digits().size() + static_cast<uint64_t>(std::abs(d.exponent())) + 1;
+  };
+  for (const NumberId id : impl_->formulas.reachable(goal)) {
+    const NumberNode& node = impl_->formulas.node(id);
+    switch (node.op) {
+      case NumberOp::kMinimum:
+      case NumberOp::kMaximum:
+      case NumberOp::kMultiple: add(node.a); break;
+      case NumberOp::kOneOf: {
+        const uint64_t before = digits;
+        uint64_t longest = before;
+        for (const NumberValue value : impl_->formulas.args(node)) {
+          digits = before;
+          add(value);
+          longest = std::max(longest, digits);
+        }
+        digits = longest;
+        break;
+      }
+      default: break;
+    }
+  }
+  return static_cast<uint32_t>(std::min<uint64_t>(digits, kUnknown - 1));
+}
+
 bool NumberPool::enumerate(NumberId id, size_t cap, std::vector<NumberValue>& out) {
   if (id == kNoNumber) return true;
   if (id == kAnyNumber) return false;

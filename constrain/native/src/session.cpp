@@ -39,7 +39,7 @@ void Constraint::rebuild() {
   masks_ = std::make_unique<MaskCache>(vocabulary_->words(), max_memory_ / 4);
   budget_.reset();
   machine_ = factory_(shard.pool());
-  budget_ = std::make_unique<Budget>(vocabulary_->trie(), *machine_, *states_);
+  budget_ = std::make_unique<Budget>(*vocabulary_, *machine_, *states_);
   start_ = states_->intern(machine_->start());
   shard_generation_ = shard.generation();
   ++generation_;
@@ -172,7 +172,8 @@ bool Matcher::fill(uint32_t* row, uint32_t remaining) {
   sync();
   const StateId at = states_.back();
   Budget& budget = constraint_->budget();
-  if (remaining == 0 || budget.need(at) > remaining) {
+  if (remaining > 1 && budget.far(at, remaining - 1) && constraint_->fill(at, row)) return true;
+  if (remaining == 0 || budget.need_here(at) > remaining) {
     std::fill_n(row, vocabulary.words(), 0u);
     or_words(row, vocabulary.eos_words());
     return constraint_->accepts(at);

@@ -35,6 +35,14 @@ StateId StateTable::intern(const Config& config) {
   return id;
 }
 
+StateId StateTable::find(const Config& config) const {
+  const size_t mask = slots_.size() - 1;
+  for (size_t at = hash(config) & mask; slots_[at] != 0; at = (at + 1) & mask) {
+    if (configs_[slots_[at] - 1] == config) return slots_[at] - 1;
+  }
+  return kNoState;
+}
+
 void StateTable::grow() {
   std::vector<uint32_t> slots(slots_.size() * 2);
   const size_t mask = slots.size() - 1;

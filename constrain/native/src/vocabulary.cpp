@@ -50,6 +50,28 @@ Vocabulary::Vocabulary(std::string blob, std::vector<uint32_t> offsets,
   shard_ = std::make_unique<Shard>(*trie_, size_, std::move(make_pool), max_memory);
 }
 
+const Spelling& Vocabulary::spelling() {
+  if (spelling_) return *spelling_;
+  spelling_ = std::make_unique<Spelling>();
+  spelling_->every_byte = true;
+  for (uint32_t byte = 0; byte < 0xF5; ++byte) {
+    if (byte == 0xC0 || byte == 0xC1) continue;
+    const uint32_t node = trie_->child(0, static_cast<uint8_t>(byte));
+    if (node == 0 || trie_->node(node).has_tokens == 0) spelling_->every_byte = false;
+  }
+  for (const uint32_t token : trie_->order()) {
+    // An object cannot begin right behind the bracket of another one.
+    uint32_t count = 0;
+    char last = 0;
+    for (const char c : trie_->text(token)) {
+      if (c == '[' || (c == '{' && last != '{')) ++count;
+      if (c != ' ' && c != '\n' && c != '\t' && c != '\r') last = c;
+    }
+    spelling_->brackets = std::max(spelling_->brackets, count);
+  }
+  return *spelling_;
+}
+
 bool Vocabulary::is_eos(int64_t token) const {
   if (token < 0 || token >= size_) return false;
   return std::binary_search(eos_ids_.begin(), eos_ids_.end(), static_cast<uint32_t>(token));

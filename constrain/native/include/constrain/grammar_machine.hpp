@@ -65,6 +65,7 @@ class GrammarMachine final : public Machine {
   size_t bytes() const override;
   std::string describe(const Config& config) override;
   bool complete(const Config& config, std::string& out, size_t limit) override;
+  uint32_t most_needed(const Config& config, uint32_t brackets, uint32_t bytes) override;
 
  private:
   using StackId = GrammarStacks::StackId;
@@ -146,7 +147,15 @@ class GrammarMachine final : public Machine {
   bool search_out(const Config& config, std::string& out, size_t limit);
   void measure();
   uint32_t way_out(const Config& config, Distances& known);
+  void find_rises(uint32_t brackets, uint32_t bytes);
+  uint64_t most_below(StackId stacks);
   uint32_t stack_distance(StackId stacks, Distances& known);
+
+  // By state what the bytes of a token can add to a completion; empty: no bound is known.
+  std::vector<int64_t> rises_;
+  int64_t returned_rise_ = 0;   // the same behind a return
+  bool rises_known_ = false;
+  std::unordered_map<StackId, uint64_t> most_below_;
 
   GrammarForeign foreign_;
   GrammarTables tables_;

@@ -43,6 +43,7 @@ class JsonMachine final : public Machine {
   size_t bytes() const override;
   std::string describe(const Config& config) override;
   bool complete(const Config& config, std::string& out, size_t limit) override;
+  uint32_t most_needed(const Config& config, uint32_t brackets, uint32_t bytes) override;
 
   JsonTheory& theory() { return theory_; }
 
@@ -132,6 +133,17 @@ class JsonMachine final : public Machine {
   static uint32_t frame_seen(const StackNode& n);
   bool feed(Config& c, std::string_view text, std::string& out);
 
+  // Bounds on what completions write (json_reserve.cpp); UINT64_MAX: none is known.
+  struct Reserves {
+    uint64_t frame = 0;   // of any object or array that may be opened
+    uint64_t unit = 0;    // of any string, number, literal or key, and of the whole value
+  };
+  const Reserves& reserves(uint64_t key, const StackNode* bottom, Formula goal);
+  uint64_t frame_reserve(const StackNode& n);
+  uint64_t table_reserve(uint32_t table);
+  uint64_t items_reserve(Formula f);
+  uint64_t stack_reserve(uint32_t id);
+
   LexicalPool& pool_;
   JsonTheory theory_;
   Whitespace whitespace_;
@@ -141,6 +153,8 @@ class JsonMachine final : public Machine {
   uint32_t any_object_ = 0;  // the table that says nothing
 
   FlatMap others_left_;
+  std::unordered_map<uint64_t, Reserves> reserves_;
+  std::unordered_map<uint32_t, uint64_t> table_reserves_, items_reserves_, stack_reserves_;
 
   static constexpr uint32_t kTrialBit = 1u << 31;
   std::vector<StackNode> nodes_;

@@ -134,6 +134,12 @@ class JsonTheory final : public Formulas {
   // kNoCost: not found.
   Cost least_value(Formula f);
   Cost least_rest(bool object, Formula f, uint32_t seen);
+  // The goals of the items of a list of plain atoms without uniqueness, the last one for all that
+  // follow, and how many items it needs; false: the formula is no such list.
+  bool list_goals(Formula f, std::vector<Formula>& goals, uint32_t& least);
+  // The goals that other keys of a table can have.
+  std::vector<Formula> goals_of_others(uint32_t table);
+  Cost name_cost(TextId key);
 
   // ---- children
   // `now`: the keys seen, this one included.
@@ -148,6 +154,8 @@ class JsonTheory final : public Formulas {
     std::vector<LexId> matchers;  // distinct regex parts of the matchers, sorted
   };
   const Names& frame_names(Formula f, uint32_t tracked);
+  // Some class of other keys may run out of members.
+  bool has_few_keys(Formula f, uint32_t tracked);
 
   // ---- values
   ValueId value(ValueKind kind, uint32_t a = 0);
@@ -336,7 +344,6 @@ class JsonTheory final : public Formulas {
   Cheapest& cheapest(uint32_t what, uint32_t a, uint32_t b);
   void cost_step();
   Cost text_cost(std::span<const uint32_t> text);
-  Cost name_cost(TextId key);
   Cost leaf_cost(Formula f, Type& type);
   bool cheapest_value(Formula f, ValueId& v);
   bool simple_items(Formula f);
@@ -378,7 +385,7 @@ class JsonTheory final : public Formulas {
   std::unordered_set<uint64_t> unproved_;  // remembered answers that count as such
   int depth_ = 0;
   int limit_ = kNoHeight;  // nesting allowed below a value, while a completion is planned
-  FlatMap height_memo_;
+  FlatMap height_memo_, few_keys_memo_;
   std::unordered_map<uint32_t, Cheapest> cheapest_;
   size_t cost_steps_ = 0;
   std::unordered_map<Formula, Names> names_memo_;

@@ -107,6 +107,9 @@ class LexicalPool final : public LexicalStepper, public CharacterStepper {
   uint32_t outcome(uint32_t tracked);
   uint32_t advance_list(uint32_t tracked, uint32_t code_point);
 
+  LexStep finish(const LexCursor& cursor, std::string& out, uint32_t& outcome) override;
+  uint32_t farthest(const LexCursor& cursor) override;
+
   // By characters.  The languages of the cursor are free of sets.
   CharacterStepper* by_characters() override { return this; }
   uint32_t classes_of(const LexCursor& cursor) override;
@@ -205,7 +208,7 @@ class LexicalPool final : public LexicalStepper, public CharacterStepper {
   std::unordered_map<uint64_t, std::vector<uint32_t>> dfa_index_;
   std::vector<std::array<uint32_t, 128>> rows_;
   FlatMap wide_by_class_, wide_by_point_, contains_, without_, unions_, partitions_,
-      shortest_;
+      shortest_, farthest_;
   std::deque<CharClasses> partition_list_;
   std::unordered_map<uint64_t, std::vector<uint32_t>> partition_index_;   // by content
   std::vector<std::vector<uint32_t>> merged_{{}};   // merged class of each class of a regex

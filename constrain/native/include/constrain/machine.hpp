@@ -111,6 +111,12 @@ class Machine {
   virtual size_t bytes() const = 0;
   // What may come next here, for error messages: "a string, a number or '}'".
   virtual std::string describe(const Config& config) = 0;
+  // A bound on the bytes that complete() appends from any config which this one becomes by reading
+  // at most so many bytes, which open at most so many brackets; 0xFFFFFFFF: none is known.  The two
+  // numbers are the same in all calls.
+  virtual uint32_t most_needed(const Config&, uint32_t brackets, uint32_t bytes) {
+    return static_cast<void>(brackets), static_cast<void>(bytes), 0xFFFFFFFFu;
+  }
   // A short completion: appends bytes that lead to an accepting config; false if none was found
   // within the budget.
   virtual bool complete(const Config& config, std::string& out, size_t limit) = 0;
@@ -168,6 +174,12 @@ class LexicalStepper {
   virtual ~LexicalStepper() = default;
   // kEnd sets `outcome`.
   virtual LexStep step(LexCursor& cursor, uint8_t byte, uint32_t& outcome) = 0;
+  // Appends the fewest bytes that end the unit here, as far as is known.  kEnd: with its last byte,
+  // and sets `outcome`; kInside: the unit ends with the text; kDead: none are known.
+  virtual LexStep finish(const LexCursor&, std::string&, uint32_t&) { return LexStep::kDead; }
+  // A bound on how many bytes finish appends at any cursor that is reached from this one without
+  // ending the unit; 0xFFFFFFFF: none is known.
+  virtual uint32_t farthest(const LexCursor&) { return 0xFFFFFFFFu; }
   // The same by characters, or null.
   virtual CharacterStepper* by_characters() { return nullptr; }
   // The region of a byte automaton that the cursor stands in, at the state `cursor.tracked`; null for

@@ -120,6 +120,10 @@ class NumberPool {
   bool complete_text(NumberId goal, std::span<const NumberId> tracked, bool capture,
                      const NumberCursor& cursor, std::string& out);
 
+  // A bound on the characters that complete_text appends to any number of the goal that has begun;
+  // 0xFFFFFFFF: none is known.
+  uint32_t longest_end(NumberId goal);
+
   // ---- questions about languages
   // Some admissible text is in the language.
   bool satisfiable(NumberId id);

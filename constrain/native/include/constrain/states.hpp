@@ -15,6 +15,8 @@ class StateTable {
  public:
   StateTable();
   StateId intern(const Config& config);
+  // kNoState: not interned.
+  StateId find(const Config& config) const;
   const Config& config(StateId id) const { return configs_[id]; }
   size_t size() const { return configs_.size(); }
   // Forgets all but the first `size` configs.

@@ -23,6 +23,9 @@ class TextMachine final : public Machine {
   size_t bytes() const override { return sizeof(*this); }
   std::string describe(const Config& config) override;
   bool complete(const Config& config, std::string& out, size_t limit) override;
+  uint32_t most_needed(const Config& config, uint32_t, uint32_t) override {
+    return pool_.farthest({config.w[0], 0, config.w[1]});
+  }
 
  private:
   LexicalPool& pool_;

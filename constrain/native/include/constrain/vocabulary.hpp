@@ -19,6 +19,11 @@
 
 namespace constrain {
 
+struct Spelling {
+  bool every_byte = false;   // that UTF-8 has is a token
+  uint32_t brackets = 0;     // that one token opens at most in JSON
+};
+
 class Vocabulary {
  public:
   // Token i is blob[offsets[i], offsets[i + 1]).  `size` is the width of the logits, at least the
@@ -45,6 +50,8 @@ class Vocabulary {
   std::span<const uint32_t> eos_ids() const { return eos_ids_; }
   std::span<const WordBits> eos_words() const { return eos_words_; }
   const Trie& trie() const { return *trie_; }
+  // What its tokens can spell; found when first asked for, under the shard's mutex.
+  const Spelling& spelling();
   Shard& shard() { return *shard_; }
 
  private:
@@ -56,6 +63,7 @@ class Vocabulary {
   std::vector<WordBits> eos_words_;
   uint32_t size_;
   std::unique_ptr<Trie> trie_;
+  std::unique_ptr<Spelling> spelling_;
   std::unique_ptr<Shard> shard_;
 };
 

@@ -1,0 +1,334 @@
+// Which tokens of a mask stay within a budget.
+#include <algorithm>
+
+#include "constrain/bits.hpp"
+#include "constrain/budget.hpp"
+
+namespace constrain {
+namespace {
+
+constexpr uint32_t kUnitTokens = 32;            // below this many tokens a unit is walked
+constexpr size_t kGroupTokens = size_t{1} << 22;   // in all groups that are kept
+constexpr uint32_t kFewChildren = 3;
+constexpr uint32_t kClose = 2;
+
+}  // namespace
+
+void Budget::keep(StateId state, uint32_t left, uint32_t* row) {
+  if (at(state).worst <= left) return;
+  start_ = states_.config(state);
+  left_ = left;
+  most_ = 0;
+  dropped_ = false;
+  row_ = row;
+  before_.assign(row, row + tables_.words());
+  const LexicalView view = machine_.lexical(start_);
+  if (!in_unit(view) || trie_.node_count() <= kSmallTrie) {
+    keep_walk(start_, 0);
+  } else {
+    keep_unit(start_, view, 0);
+  }
+  if (!dropped_) at(state).worst = most_;
+}
+
+bool Budget::fits(const Config& config) {
+  StateId state = states_.find(config);
+  if (state == kNoState || !at(state).plain) {
+    for (const Tail& tail : tails_) {
+      if (tail.tokens > left_ || !completes(machine_, config, tail.text)) continue;
+      note(tail.tokens);
+      return true;
+    }
+    state = states_.intern(config);
+    find_plain(state);
+  }
+  // A search is worth it where little is missing, or nothing is known.
+  const uint32_t plain = at(state).need;
+  const uint32_t needed = plain > left_ && (plain == kNever || plain - left_ <= kClose)
+                              ? need(state) : plain;
+  if (needed <= left_) note(needed);
+  return needed <= left_;
+}
+
+void Budget::drop(uint32_t token) {
+  dropped_ |= test_bit(row_, token);
+  clear_bit(row_, token);
+}
+
+void Budget::judge_node(uint32_t node, const Config& config) {
+  bool wanted = false;
+  for (const uint32_t token : trie_.own_tokens(node)) wanted |= test_bit(before_.data(), token);
+  if (!wanted) return;
+  const bool good = fits(config);
+  for (const uint32_t token : trie_.own_tokens(node)) {
+    if (!good) drop(token);
+    else if (test_bit(before_.data(), token)) set_bit(row_, token);
+  }
+}
+
+void Budget::judge_token(uint32_t token) {
+  if (!test_bit(before_.data(), token)) return;
+  Config config = start_;
+  for (const char c : trie_.text(token)) {
+    if (!machine_.step(config, static_cast<uint8_t>(c))) return;
+  }
+  if (fits(config)) set_bit(row_, token);
+  else drop(token);
+}
+
+// Tokens below a node, by the machine; where it enters a unit above many tokens, by the unit.
+void Budget::keep_walk(const Config& from, uint32_t top) {
+  struct Frame {
+    uint32_t next, end;
+    bool filtered = false;
+    ByteSet live;
+    Config config;
+  };
+  std::vector<Frame> frames;
+  const auto open = [&](uint32_t n, const Config& config) {
+    const TrieNode& node = trie_.node(n);
+    Frame& frame = frames.emplace_back();
+    frame.next = node.first_child;
+    frame.end = node.first_child + node.child_count;
+    frame.config = config;
+    if (node.child_count > kFewChildren) frame.filtered = machine_.live_bytes(config, frame.live);
+  };
+  const bool units = trie_.node_count() > kSmallTrie;
+  open(top, from);
+  while (!frames.empty()) {
+    Frame& frame = frames.back();
+    if (frame.next == frame.end) {
+      frames.pop_back();
+      continue;
+    }
+    const uint32_t n = frame.next++;
+    if (frame.filtered && !has_byte(frame.live, trie_.node(n).byte)) continue;
+    Config config = frame.config;
+    if (!machine_.step(config, trie_.node(n).byte)) continue;
+    if (trie_.node(n).has_tokens) judge_node(n, config);
+    if (trie_.node(n).child_count == 0) continue;
+    if (units && trie_.subtree_size(n) >= kUnitTokens) {
+      const LexicalView view = machine_.lexical(config);
+      if (in_unit(view)) {
+        keep_unit(config, view, n);
+        continue;
+      }
+    }
+    open(n, config);
+  }
+}
+
+void Budget::keep_unit(const Config& config, const LexicalView& view, uint32_t node) {
+  keep_inside(config, view.cursor, node);
+  for (const Remainders& remainders : tables_.get(view.cursor, node).remainders()) {
+    Config behind = config;
+    const bool alive = machine_.leave(behind, remainders.outcome);
+    if (machine_.unsure(behind)) {
+      try_remainders(remainders, 0);
+    } else if (alive) {
+      keep_remainders(behind, remainders);
+    }
+  }
+  if (view.exceptional) keep_exceptional(config, node);
+}
+
+void Budget::keep_inside(const Config& config, const LexCursor& cursor, uint32_t node) {
+  if (vocabulary_.spelling().every_byte && cursor.tracked == 0) {
+    const uint32_t farthest = stepper_.farthest(cursor);
+    if (farthest < left_) {
+      // From the farthest cursor at the latest the unit ends, and what follows is the same.
+      uint32_t behind = 0;
+      std::string end;
+      uint32_t outcome = 0;
+      bool known = true;
+      if (stepper_.finish(cursor, end, outcome) == LexStep::kEnd) {
+        Config after = config;
+        known = machine_.leave(after, outcome) && !machine_.unsure(after);
+        if (known) behind = need(states_.intern(after));
+      }
+      if (known && behind != kNever && behind + farthest <= left_) {
+        note(behind + farthest);
+        return;
+      }
+    }
+  }
+  for (const Group& group : groups(cursor, node)) {
+    const uint32_t needed = unit_need(config, group.cursor);
+    if (needed <= left_) {
+      note(needed);
+    } else if (needed == kNever) {
+      for (const uint32_t token : group.tokens) judge_token(token);
+    } else {
+      for (const uint32_t token : group.tokens) drop(token);
+    }
+  }
+}
+
+uint32_t Budget::unit_need(const Config& config, const LexCursor& cursor) {
+  std::string text;
+  uint32_t outcome = 0;
+  const LexStep end = stepper_.finish(cursor, text, outcome);
+  if (end == LexStep::kDead) return kNever;
+  if (end == LexStep::kEnd) {
+    Config after = config;
+    if (!machine_.leave(after, outcome) || machine_.unsure(after)) return kNever;
+    const StateId behind = states_.intern(after);
+    if (need(behind) == kNever) return kNever;
+    for (const uint32_t token : way(behind)) text += trie_.text(token);
+  }
+  std::vector<uint32_t> tokens;
+  return fewest_tokens(trie_, text, tokens) ? static_cast<uint32_t>(tokens.size()) : kNever;
+}
+
+const std::vector<Budget::Group>& Budget::groups(const LexCursor& from, uint32_t top) {
+  const auto found = groups_.find({from, top});
+  if (found != groups_.end()) return found->second;
+  if (group_tokens_ > kGroupTokens) {
+    groups_.clear();
+    group_tokens_ = 0;
+  }
+  std::vector<Group>& list = groups_[{from, top}];
+  std::unordered_map<LexCursor, size_t, CursorHash> index;
+  struct Frame {
+    uint32_t next, end;
+    LexCursor cursor;
+  };
+  std::vector<Frame> frames;
+  const auto open = [&](uint32_t n, const LexCursor& cursor) {
+    const TrieNode& node = trie_.node(n);
+    frames.push_back({node.first_child, node.first_child + node.child_count, cursor});
+  };
+  open(top, from);
+  size_t last = 0;
+  while (!frames.empty()) {
+    Frame& frame = frames.back();
+    if (frame.next == frame.end) {
+      frames.pop_back();
+      continue;
+    }
+    const uint32_t n = frame.next++;
+    LexCursor cursor = frame.cursor;
+    uint32_t outcome = 0;
+    if (stepper_.step(cursor, trie_.node(n).byte, outcome) != LexStep::kInside) continue;
+    if (trie_.node(n).has_tokens) {
+      if (last >= list.size() || !(list[last].cursor == cursor)) {
+        const auto [at, fresh] = index.try_emplace(cursor, list.size());
+        if (fresh) list.push_back({cursor, {}});
+        last = at->second;
+      }
+      const auto own = trie_.own_tokens(n);
+      list[last].tokens.insert(list[last].tokens.end(), own.begin(), own.end());
+      group_tokens_ += own.size();
+    }
+    if (trie_.node(n).child_count) open(n, cursor);
+  }
+  return list;
+}
+
+// Texts that the table of the unit does not know: the machine's own steps, as far as they differ.
+void Budget::keep_exceptional(const Config& from, uint32_t top) {
+  struct Frame {
+    uint32_t next, end;
+    bool filtered = false;
+    ByteSet live;
+    Config config;
+  };
+  std::vector<Frame> frames;
+  const auto open = [&](uint32_t n, const Config& config) {
+    const TrieNode& node = trie_.node(n);
+    Frame& frame = frames.emplace_back();
+    frame.next = node.first_child;
+    frame.end = node.first_child + node.child_count;
+    frame.config = config;
+    if (node.child_count > kFewChildren) {
+      frame.filtered = machine_.exceptional_bytes(config, frame.live);
+    }
+  };
+  open(top, from);
+  while (!frames.empty()) {
+    Frame& frame = frames.back();
+    if (frame.next == frame.end) {
+      frames.pop_back();
+      continue;
+    }
+    const uint32_t n = frame.next++;
+    if (frame.filtered && !has_byte(frame.live, trie_.node(n).byte)) continue;
+    Config config = frame.config;
+    if (!machine_.step(config, trie_.node(n).byte)) continue;
+    const LexicalView view = machine_.lexical(config);
+    if (view.present && !view.exceptional) continue;   // the table is right about what follows
+    if (trie_.node(n).has_tokens) judge_node(n, config);
+    if (trie_.node(n).child_count == 0) continue;
+    if (view.present) open(n, config);
+    else keep_walk(config, n);
+  }
+}
+
+void Budget::keep_remainders(const Config& from, const Remainders& remainders) {
+  const RemainderTrie& trie = *remainders.trie;
+  struct Frame {
+    uint32_t next, end;
+    bool filtered = false;
+    ByteSet live;
+    Config config;
+  };
+  std::vector<Frame> frames;
+  const auto open = [&](uint32_t n, const Config& config) {
+    const TrieNode& node = trie.nodes[n];
+    Frame& frame = frames.emplace_back();
+    frame.next = node.first_child;
+    frame.end = node.first_child + node.child_count;
+    frame.config = config;
+    if (node.child_count > kFewChildren) frame.filtered = machine_.live_bytes(config, frame.live);
+  };
+  judge_remainders(remainders, 0, from);
+  open(0, from);
+  while (!frames.empty()) {
+    Frame& frame = frames.back();
+    if (frame.next == frame.end) {
+      frames.pop_back();
+      continue;
+    }
+    const uint32_t n = frame.next++;
+    if (frame.filtered && !has_byte(frame.live, trie.nodes[n].byte)) continue;
+    if (!remainders.any_below(n)) continue;
+    Config config = frame.config;
+    const bool alive = machine_.step(config, trie.nodes[n].byte);
+    if (machine_.unsure(config)) {
+      try_remainders(remainders, n);
+      continue;
+    }
+    if (!alive) continue;
+    if (trie.nodes[n].has_tokens) judge_remainders(remainders, n, config);
+    if (trie.nodes[n].child_count) open(n, config);
+  }
+}
+
+void Budget::judge_remainders(const Remainders& remainders, uint32_t node, const Config& config) {
+  if (fits(config)) {
+    remainders.for_each_token(node, [&](uint32_t token) {
+      if (test_bit(before_.data(), token)) set_bit(row_, token);
+    });
+    return;
+  }
+  // Without its text no completion may be known.
+  const bool unknown = need(states_.intern(config)) == kNever;
+  remainders.for_each_token(node, [&](uint32_t token) {
+    if (unknown) judge_token(token);
+    else drop(token);
+  });
+}
+
+void Budget::try_remainders(const Remainders& remainders, uint32_t top) {
+  std::vector<uint32_t> pending{top};
+  while (!pending.empty()) {
+    const uint32_t n = pending.back();
+    pending.pop_back();
+    if (!remainders.any_below(n)) continue;
+    const TrieNode& node = remainders.trie->nodes[n];
+    for (uint32_t c = 0; c < node.child_count; ++c) pending.push_back(node.first_child + c);
+    remainders.for_each_token(n, [&](uint32_t token) { judge_token(token); });
+  }
+}
+
+}  // namespace constrain

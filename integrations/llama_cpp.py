@@ -177,7 +177,9 @@ def _adapter_of(llama: Any, vocabulary: constrain.Vocabulary | None) -> Adapter:
     if adapter is None or (vocabulary is not None and vocabulary != adapter.vocabulary):
         if vocabulary is None:
             vocabulary = constrain.Vocabulary.from_tokenizer(llama)
-        adapter = _adapters[llama] = Adapter(vocabulary, engine="llama-cpp-python")
+        template = (getattr(llama, "metadata", None) or {}).get("tokenizer.chat_template")
+        adapter = Adapter(vocabulary, engine="llama-cpp-python", tokenizer=template)
+        _adapters[llama] = adapter
     return adapter
 
 

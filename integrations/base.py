@@ -26,6 +26,7 @@ sequence from one at a time.
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 from collections import OrderedDict
@@ -68,6 +69,7 @@ class ConstraintCache:
         max_bytes: bytes that the kept constraints may hold together (`CompiledConstraint.memory`);
             the one that was used last is kept in any case.
         defaults: options for JSON Schemas that a request does not give.
+        tokenizer: for tool calls that do not name their format.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class ConstraintCache:
         max_entries: int = _MAX_ENTRIES,
         max_bytes: int = _MAX_BYTES,
         defaults: Mapping[str, Any] | None = None,
+        tokenizer: Any = None,
     ) -> None:
         if max_entries < 1 or max_bytes < 0:
             raise ConstrainError(f"no cache has {max_entries} entries and {max_bytes} bytes")
@@ -85,6 +88,7 @@ class ConstraintCache:
         self._max_entries = max_entries
         self._max_bytes = max_bytes
         self._defaults = dict(defaults or {})
+        self._tokenizer = tokenizer
         self._lock = threading.Lock()
         self._entries: OrderedDict[Any, constrain.CompiledConstraint] = OrderedDict()
         self._running: dict[Any, Future[constrain.CompiledConstraint]] = {}
@@ -102,43 +106,42 @@ class ConstraintCache:
             if data.vocabulary != self.vocabulary:
                 raise ConstrainError("the constraint was compiled for another vocabulary")
             return data
-        spec = parse_constraint(data, defaults=self._defaults)
+        spec = parse_constraint(data, defaults=self._defaults, tokenizer=self._tokenizer)
         if spec is None:
             return None
-        try:
-            hash(spec)
-        except TypeError:
-            return constrain.compile(spec, self.vocabulary)  # a foreign spec: not kept
+        key = _key(data, spec)
+        if key is None:
+            return constrain.compile(spec, self.vocabulary)
         with self._lock:
-            found = self._entries.get(spec)
+            found = self._entries.get(key)
             if found is not None:
-                self._entries.move_to_end(spec)
+                self._entries.move_to_end(key)
                 self._lookups += 1
                 if self._lookups % _CHECK_EVERY == 0:
                     self._shrink()
                 return found
-            running = self._running.get(spec)
+            running = self._running.get(key)
             if running is None:
                 mine: Future[constrain.CompiledConstraint] = Future()
-                self._running[spec] = mine
+                self._running[key] = mine
         if running is not None:
             return running.result()
-        return self._compile(spec, mine)
+        return self._compile(key, spec, mine)
 
     def _compile(
-        self, spec: Any, future: Future[constrain.CompiledConstraint]
+        self, key: Any, spec: Any, future: Future[constrain.CompiledConstraint]
     ) -> constrain.CompiledConstraint:
         try:
             compiled = constrain.compile(spec, self.vocabulary)
         except BaseException as error:
             with self._lock:
-                del self._running[spec]
+                del self._running[key]
             future.set_exception(error)
             raise
         with self._lock:
-            del self._running[spec]
+            del self._running[key]
             self.compilations += 1
-            self._entries[spec] = compiled
+            self._entries[key] = compiled
             self._shrink()
         future.set_result(compiled)
         return compiled
@@ -163,6 +166,18 @@ class ConstraintCache:
         """Drop all."""
         with self._lock:
             self._entries.clear()
+
+
+def _key(data: Any, spec: Any) -> Any:
+    """What equal constraints have in common; None for one that is not kept."""
+    if type(spec).__eq__ is not object.__eq__ and type(spec).__hash__ is not None:
+        return spec
+    if isinstance(data, (str, bytes)):
+        return data
+    try:
+        return json.dumps(data) if isinstance(data, Mapping) else None
+    except (TypeError, ValueError):
+        return None  # tools that are functions, for instance
 
 
 class ConstrainedSequence:

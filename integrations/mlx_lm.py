@@ -73,7 +73,8 @@ class Constraints:
     ) -> None:
         if vocabulary is None:
             vocabulary = _vocabulary(tokenizer, model)
-        self._adapter = Adapter(vocabulary, engine="mlx-lm")
+        inner = getattr(tokenizer, "_tokenizer", tokenizer)
+        self._adapter = Adapter(vocabulary, engine="mlx-lm", tokenizer=inner)
 
     @property
     def vocabulary(self) -> constrain.Vocabulary:

@@ -9,6 +9,7 @@ A constraint is a mapping with exactly one *kind* and the options of that kind::
     {"lark": "start: ...", "start": "start"}
     {"gbnf": "root ::= ...", "root": "root"}
     {"response_format": {"type": "json_schema", "json_schema": {"schema": {...}}}}
+    {"tools": [...], "tool_choice": "required", "format": "hermes"}
 
 or the JSON text of such a mapping (engines that pass scalars only), or a spec itself.  Nothing is
 guessed and nothing is ignored: an unknown key is an error that lists the known ones.
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from constrain.errors import ConstrainError
@@ -36,13 +38,36 @@ _SCHEMA_OPTIONS = (
 )
 
 
-def parse_constraint(data: Any, *, defaults: Mapping[str, Any] | None = None) -> Any:
+_TOOL_OPTIONS = (
+    "answer",
+    "arguments_order",
+    "format",
+    "parallel",
+    "prompt",
+    "reasoning",
+    "tool_choice",
+)
+
+
+@dataclass(frozen=True)
+class _Context:
+    """What the engine adds to a request."""
+
+    defaults: Mapping[str, Any]
+    tokenizer: Any
+
+
+def parse_constraint(
+    data: Any, *, defaults: Mapping[str, Any] | None = None, tokenizer: Any = None
+) -> Any:
     """The spec that `data` describes, or None for "no constraint".
 
     Args:
         data: None, a spec, a mapping as above, or the JSON text of one.
         defaults: options for JSON Schemas that the request does not give, for instance
             ``{"extra_properties": "forbid"}``.
+        tokenizer: where tool calls do not name their format, it is read from this tokenizer's chat
+            template.
 
     Raises:
         ConstrainError: the data does not describe a constraint, and what was expected; or a
@@ -75,7 +100,7 @@ def parse_constraint(data: Any, *, defaults: Mapping[str, Any] | None = None) ->
         if key not in allowed:
             known = ", ".join(allowed) if allowed else "it has none"
             raise ConstrainError(f"{key!r} is not an option of {kind} (options: {known})")
-    return make(data[kind], options, defaults or {})
+    return make(data[kind], options, _Context(defaults or {}, tokenizer))
 
 
 def grammar_syntax(text: str) -> str:
@@ -95,61 +120,67 @@ def grammar_syntax(text: str) -> str:
 _EXAMPLE = '{"json_schema": {...}}'
 
 
-def _json_schema(value: Any, options: dict[str, Any], defaults: Mapping[str, Any]) -> Any:
+def _json_schema(value: Any, options: dict[str, Any], context: _Context) -> Any:
     from constrain.specs import JsonSchema
 
-    return JsonSchema(value, **{**defaults, **options})
+    return JsonSchema(value, **{**context.defaults, **options})
 
 
-def _json_object(value: Any, options: dict[str, Any], defaults: Mapping[str, Any]) -> Any:
+def _json_object(value: Any, options: dict[str, Any], context: _Context) -> Any:
     if value is not True:
         raise ConstrainError(f"json_object must be true if it is given, found {value!r}")
-    return _json_schema({"type": "object"}, options, defaults)
+    return _json_schema({"type": "object"}, options, context)
 
 
-def _regex(value: Any, options: dict[str, Any], defaults: Mapping[str, Any]) -> Any:
+def _regex(value: Any, options: dict[str, Any], context: _Context) -> Any:
     from constrain.specs import Regex
 
     return Regex(value)
 
 
-def _choice(value: Any, options: dict[str, Any], defaults: Mapping[str, Any]) -> Any:
+def _choice(value: Any, options: dict[str, Any], context: _Context) -> Any:
     from constrain.specs import Choice
 
     return Choice(value)
 
 
-def _lark(value: Any, options: dict[str, Any], defaults: Mapping[str, Any]) -> Any:
+def _lark(value: Any, options: dict[str, Any], context: _Context) -> Any:
     from constrain.specs import Lark
 
     return Lark(value, **options)
 
 
-def _gbnf(value: Any, options: dict[str, Any], defaults: Mapping[str, Any]) -> Any:
+def _gbnf(value: Any, options: dict[str, Any], context: _Context) -> Any:
     from constrain.specs import Gbnf
 
     return Gbnf(value, **options)
 
 
-def _response_format(value: Any, options: dict[str, Any], defaults: Mapping[str, Any]) -> Any:
+def _response_format(value: Any, options: dict[str, Any], context: _Context) -> Any:
     """OpenAI's ``response_format``; ``{"type": "text"}`` is no constraint."""
     kind = value.get("type") if isinstance(value, Mapping) else None
     if kind == "text":
         return None
     if kind == "json_object":
-        return _json_object(True, options, defaults)
+        return _json_object(True, options, context)
     if kind == "json_schema":
         inner = value.get("json_schema", value)  # the Responses API has no inner object
         schema = inner.get("schema") if isinstance(inner, Mapping) else None
         if schema is None:
             raise ConstrainError("response_format has no json_schema.schema")
-        return _json_schema(schema, options, defaults)
+        return _json_schema(schema, options, context)
     raise ConstrainError(
         f"response_format has type {kind!r}, expected text, json_object or json_schema"
     )
 
 
-_Maker = Callable[[Any, dict[str, Any], Mapping[str, Any]], Any]
+def _tools(value: Any, options: dict[str, Any], context: _Context) -> Any:
+    from constrain.tools.constraint import ToolCalls
+
+    return ToolCalls(value, tokenizer=context.tokenizer, **options)
+
+
+_Maker = Callable[[Any, dict[str, Any], _Context], Any]
 
 # Each kind: what makes its spec, and the options that it takes.
 KINDS: dict[str, tuple[_Maker, tuple[str, ...]]] = {
@@ -160,4 +191,5 @@ KINDS: dict[str, tuple[_Maker, tuple[str, ...]]] = {
     "lark": (_lark, ("start",)),
     "gbnf": (_gbnf, ("root",)),
     "response_format": (_response_format, _SCHEMA_OPTIONS),
+    "tools": (_tools, _TOOL_OPTIONS),
 }

@@ -185,7 +185,9 @@ class ProcessorCore:
         with _lock:
             adapter = _adapters.get(id(self._config))
             if adapter is None:
-                adapter = Adapter(vocabulary_of(self._config), engine="vllm")
+                tokenizer = tokenizer_of(self._config)
+                vocabulary = vocabulary_of(self._config, tokenizer)
+                adapter = Adapter(vocabulary, engine="vllm", tokenizer=tokenizer)
                 adapter.owner = self._config  # while the adapter lives, the id is this object's
                 _adapters[id(self._config)] = adapter
         return adapter
@@ -209,12 +211,15 @@ class ProcessorCore:
 def check_constraint(data: Any) -> None:
     """Raise a ConstrainError for a constraint that no vocabulary could serve.
 
-    It is compiled for single bytes, which costs about a millisecond and needs no tokenizer.
+    It is compiled for single bytes, which costs about a millisecond.
     """
     with _lock:
         if not _checker:
             single = [bytes([b]) for b in range(256)]
-            _checker.append(ConstraintCache(Vocabulary(single, [256]), max_entries=64))
+            configs = list(_configs.values())
+            tokenizer = tokenizer_of(configs[0]) if configs else None
+            cache = ConstraintCache(Vocabulary(single, [256]), max_entries=64, tokenizer=tokenizer)
+            _checker.append(cache)
     _checker[0].get(data)
 
 
@@ -303,13 +308,16 @@ def _device(buffer: Any) -> Any:
     return buffer.gpu if hasattr(buffer, "gpu") else buffer
 
 
-def vocabulary_of(config: Any, tokenizer: Any = None) -> Vocabulary:
+def tokenizer_of(config: Any) -> Any:
+    """The tokenizer of an engine's model."""
+    from vllm.tokenizers import cached_tokenizer_from_config
+
+    return cached_tokenizer_from_config(config.model_config)
+
+
+def vocabulary_of(config: Any, tokenizer: Any) -> Vocabulary:
     """The vocabulary of an engine's model, with the ends of sequence at which vLLM stops."""
     model = config.model_config
-    if tokenizer is None:
-        from vllm.tokenizers import cached_tokenizer_from_config
-
-        tokenizer = cached_tokenizer_from_config(model)
     ends = {getattr(tokenizer, "eos_token_id", None)}
     generation = model.try_get_generation_config() or {}
     own = generation.get("eos_token_id")

@@ -16,7 +16,13 @@ from constrain.cli._grammar import GRAMMAR_OPTIONS, add_grammar_options, build_g
 from constrain.cli._json import JsonInputError, decode_utf8, parse_json
 from constrain.errors import ConstrainError
 
-__all__ = ["Constraint", "add_constraint_options", "build_constraint", "read_schema"]
+__all__ = [
+    "Constraint",
+    "add_constraint_options",
+    "build_constraint",
+    "constraint_of_schema",
+    "read_schema",
+]
 
 
 @dataclass(frozen=True)
@@ -75,9 +81,9 @@ def build_constraint(args: argparse.Namespace) -> Constraint:
         problem = f"{told} exclude each other" if given else "no constraint is given"
         raise CliError(f"{problem}; give one of {', '.join(names)}", ExitCode.USAGE)
     if given == ["schema"]:
-        return _from_schema(args.schema, args.extra_properties)
+        return _from_schema(read_schema(args.schema), args.extra_properties, args.schema)
     if given == ["model_class"]:
-        return _from_class(args.model_class, args.extra_properties)
+        return _from_type(_import_class(args.model_class), args.extra_properties, args.model_class)
     if given[0] in GRAMMAR_OPTIONS:
         name, make = build_grammar(args)
         return _checked(make, name, is_json=False)
@@ -104,26 +110,39 @@ def read_schema(path: str) -> Any:
         raise CliError(f"{path}: {error}") from error
 
 
-def _from_schema(path: str, extra_properties: str) -> Constraint:
+def constraint_of_schema(schema: Any, extra_properties: str, name: str = "schema") -> Constraint:
+    """The constraint of a JSON Schema (a value or its text) or of a type that pydantic understands.
+
+    Raises CliError, with `name`, for any mistake in it.
+    """
+    if isinstance(schema, (str, bytes)):
+        try:
+            schema = parse_json(decode_utf8(schema) if isinstance(schema, bytes) else schema)
+        except JsonInputError as error:
+            raise CliError(f"{name}: {error}") from error
+    elif not isinstance(schema, (dict, bool)):
+        return _from_type(schema, extra_properties, name)
+    return _from_schema(schema, extra_properties, name)
+
+
+def _from_schema(schema: Any, extra_properties: str, name: str) -> Constraint:
     import constrain
 
-    schema = read_schema(path)
     return _checked(
         lambda: constrain.JsonSchema(schema, extra_properties=extra_properties),
-        path,
+        name,
         is_json=True,
         schema=schema,
     )
 
 
-def _from_class(name: str, extra_properties: str) -> Constraint:
+def _from_type(found: Any, extra_properties: str, name: str) -> Constraint:
     import constrain
 
-    found = _import_class(name)
     try:
         import pydantic
     except ImportError:
-        raise CliError("--model-class needs pydantic: pip install pydantic") from None
+        raise CliError("a model class needs pydantic: pip install pydantic") from None
     try:
         adapter: Any = pydantic.TypeAdapter(found)
         schema = adapter.json_schema()

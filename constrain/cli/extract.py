@@ -10,38 +10,27 @@ that it was working on, which the resumed run does again.
 from __future__ import annotations
 
 import argparse
-import hashlib
-import json
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from constrain.cli import _runtime
-from constrain.cli._constraint import (
-    Constraint,
-    add_constraint_options,
-    build_constraint,
-)
+from constrain.cli._constraint import add_constraint_options, build_constraint
 from constrain.cli._errors import CliError, ExitCode
-from constrain.cli._json import JsonInputError, parse_json, tidy_json
+from constrain.cli._extraction import Plan, answers, line, make_plan
 from constrain.cli._options import (
     add_model_options,
     add_sampling_options,
     bounded_int,
     sampling_of,
 )
-from constrain.cli._outline import outline, schema_text
 from constrain.cli._output import Finished, LineWriter, open_output, read_finished
 from constrain.cli._progress import Progress, say
 from constrain.cli._records import FORMATS, Record, Source, open_sources
-from constrain.cli._template import Template, TemplateFieldError
 
 __all__ = ["add_parser", "run"]
-
-DEFAULT_SYSTEM = "You extract data. Answer with one JSON value of this shape:\n{outline}"
-DEFAULT_PROMPT = "{record}"
 
 _DESCRIPTION = """\
 Extract one JSON value from each record of JSONL, CSV, TSV or text files (a text file is one
@@ -64,17 +53,6 @@ examples:
 an interrupted run is continued with the same command and --resume; to try failed records again,
 remove their lines from the output first.
 """
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """What is the same for every record of a run."""
-
-    constraint: Constraint
-    system: Template
-    prompt: Template
-    extras: dict[str, str]
-    fingerprint: str
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -117,6 +95,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="N",
         help="records that are generated together (default: 8)",
     )
+    parser.add_argument(
+        "--workers",
+        type=bounded_int(1),
+        metavar="N",
+        help="generate in N workers of Ray, each with the model; lines come in the order in which "
+        "they are finished",
+    )
     parser.set_defaults(run=run)
 
 
@@ -125,7 +110,13 @@ def run(args: argparse.Namespace) -> ExitCode:
     if (args.resume or args.overwrite) and args.output is None:
         option = "--resume" if args.resume else "--overwrite"
         raise CliError(f"{option} needs --output", ExitCode.USAGE)
-    plan = _plan(args)
+    plan = make_plan(
+        build_constraint(args),
+        extra_properties=args.extra_properties,
+        system=args.system,
+        prompt=args.prompt,
+        model=args.model,
+    )
     sources = open_sources(args.inputs, args.input_format)
     total = _survey(sources)
     with ExitStack() as stack:
@@ -144,156 +135,74 @@ def run(args: argparse.Namespace) -> ExitCode:
         progress = Progress(total, len(finished), quiet=args.quiet)
         progress.failed = sum(entry.failed for entry in finished.values())
         if len(finished) < total:
-            engine = _runtime.open_engine(args.model, plan.constraint.spec)
+            lines = _lines(args, plan, _pending(sources, finished), progress)
             if args.overwrite:
                 writer.truncate()
-            _run(args, engine, plan, _pending(sources, finished), writer, progress)
+            _write(lines, writer, progress, can_resume=args.output is not None)
         if not args.quiet:
             say(progress.summary())
         return ExitCode.FAILED if progress.failed else ExitCode.OK
 
 
-def _run(
+def _lines(
     args: argparse.Namespace,
-    engine: _runtime.Engine,
-    plan: _Plan,
+    plan: Plan,
     records: Iterator[tuple[int, Record]],
-    writer: LineWriter,
     progress: Progress,
-) -> None:
+) -> Iterator[tuple[str, bool]]:
+    """Opens the model, here or in workers; then gives lines of output, and whether they failed."""
     sampling = sampling_of(args)
+    if args.workers is not None:
+        from constrain.integrations import ray_data
+
+        found = ray_data.extract_lines(
+            list(records),
+            plan,
+            sampling,
+            args.model,
+            workers=args.workers,
+            batch_size=args.batch_size,
+        )
+        return _counted(found, progress)
+    engine = _runtime.open_engine(args.model, plan.constraint.spec)
+    return _local_lines(engine, plan, sampling, _batches(records, args.batch_size), progress)
+
+
+def _counted(
+    found: Iterator[tuple[str, bool, int]], progress: Progress
+) -> Iterator[tuple[str, bool]]:
+    for text, failed, tokens in found:
+        progress.add_tokens(tokens)
+        yield text, failed
+
+
+def _local_lines(
+    engine: _runtime.Engine,
+    plan: Plan,
+    sampling: _runtime.Sampling,
+    batches: Iterator[tuple[int, list[Record]]],
+    progress: Progress,
+) -> Iterator[tuple[str, bool]]:
+    for first, batch in batches:
+        # By position in the input, so that a resumed batch draws what it would have.
+        seed = None if sampling.seed is None else sampling.seed + first
+        found = answers(engine, plan, replace(sampling, seed=seed), batch, progress)
+        for record, answer in zip(batch, found):
+            yield line(record, plan.fingerprint, answer), answer.error is not None
+
+
+def _write(
+    lines: Iterator[tuple[str, bool]], writer: LineWriter, progress: Progress, *, can_resume: bool
+) -> None:
     try:
         with progress:
-            for first, batch in _batches(records, args.batch_size):
-                if args.seed is not None:
-                    # By position in the input, so that a resumed batch draws what it would have.
-                    sampling = replace(sampling, seed=args.seed + first)
-                answers = _extract(engine, plan, sampling, batch, progress)
-                for record, answer in zip(batch, answers):
-                    writer.write(_line(record, plan.fingerprint, answer))
-                    progress.add_record(failed=answer.error is not None)
+            for text, failed in lines:
+                writer.write(text)
+                progress.add_record(failed=failed)
     except KeyboardInterrupt:
-        hint = "" if args.output is None else "; the same command with --resume goes on from here"
+        hint = "; the same command with --resume goes on from here" if can_resume else ""
         say(f"{progress.summary()}{hint}")
         raise
-
-
-@dataclass(frozen=True)
-class _Answer:
-    """The JSON text of a record's data, or its error (and the text that came, if any)."""
-
-    data: str | None = None
-    error: tuple[str, str] | None = None  # kind, message
-    text: str | None = None
-
-
-def _extract(
-    engine: _runtime.Engine,
-    plan: _Plan,
-    sampling: _runtime.Sampling,
-    batch: list[Record],
-    progress: Progress,
-) -> list[_Answer]:
-    """The answers of a batch, in its order."""
-    answers: list[_Answer | None] = [None] * len(batch)
-    prompts: list[_runtime.Messages] = []
-    positions: list[int] = []
-    for position, record in enumerate(batch):
-        if record.value is None:
-            answers[position] = _Answer(error=("record", record.problem or "not usable"))
-            continue
-        try:
-            system = plan.system.render(record.value, plan.extras)
-            prompt = plan.prompt.render(record.value, plan.extras)
-        except TemplateFieldError as error:
-            answers[position] = _Answer(error=("record", f"{record.place}: {error}"))
-            continue
-        messages = [{"role": "user", "content": prompt}]
-        if system:
-            messages.insert(0, {"role": "system", "content": system})
-        prompts.append(messages)
-        positions.append(position)
-    for position, output in zip(positions, _generate(engine, prompts, sampling, progress)):
-        answers[position] = _answer(output, plan.constraint, sampling)
-    return [answer for answer in answers if answer is not None]
-
-
-def _generate(
-    engine: _runtime.Engine,
-    prompts: list[_runtime.Messages],
-    sampling: _runtime.Sampling,
-    progress: Progress,
-) -> list[_runtime.Output | Exception]:
-    """The outputs of a batch; if the batch fails, each record alone, so that one spoils no other."""
-    if not prompts:
-        return []
-    outputs: list[_runtime.Output | Exception] = []
-    before = progress.tokens
-    try:
-        outputs += engine.generate_batch(prompts, sampling, progress.add_tokens)
-    except CliError:
-        raise
-    except Exception as error:
-        progress.tokens = before
-        if len(prompts) == 1:
-            return [error]
-        for prompt in prompts:
-            outputs += _generate(engine, [prompt], sampling, progress)
-    return outputs
-
-
-def _answer(
-    output: _runtime.Output | Exception, constraint: Constraint, sampling: _runtime.Sampling
-) -> _Answer:
-    if isinstance(output, Exception):
-        lines = str(output).strip().splitlines() or ["no reason given"]
-        return _Answer(error=("generation", f"{type(output).__name__}: {lines[0]}"))
-    problem = _runtime.unfinished(output, sampling, is_json=True)
-    if problem is not None:
-        return _Answer(error=problem, text=output.text)
-    try:
-        parse_json(output.text)
-        if constraint.check is not None:
-            constraint.check(output.text)
-    except JsonInputError as error:
-        return _Answer(error=("validation", f"the output is not JSON: {error}"), text=output.text)
-    except ValueError as error:
-        return _Answer(error=("validation", str(error)), text=output.text)
-    return _Answer(data=tidy_json(output.text))
-
-
-def _line(record: Record, fingerprint: str, answer: _Answer) -> str:
-    """One line of output; ``data`` is spliced in as text, so that numbers stay as they are."""
-    head: dict[str, object] = {"record": record.number, "file": record.file}
-    if record.id is not None:
-        head["id"] = record.id
-    head["sha256"] = record.digest
-    head["run"] = fingerprint
-    if answer.error is not None:
-        kind, message = answer.error
-        head["error"] = {"kind": kind, "message": message}
-        if answer.text is not None:
-            head["text"] = answer.text
-    line = json.dumps(head, ensure_ascii=False)
-    if answer.data is not None:
-        line = f'{line[:-1]}, "data": {answer.data}}}'
-    # A surrogate in an input (or a file name that is not UTF-8) has no UTF-8 form.
-    return line.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-def _plan(args: argparse.Namespace) -> _Plan:
-    constraint = build_constraint(args)
-    schema = schema_text(constraint.schema)
-    system = DEFAULT_SYSTEM if args.system is None else args.system
-    prompt = DEFAULT_PROMPT if args.prompt is None else args.prompt
-    identity = json.dumps([schema, args.extra_properties, system, prompt, args.model])
-    return _Plan(
-        constraint,
-        Template(system, "--system"),
-        Template(prompt, "--prompt"),
-        {"schema": schema, "outline": outline(constraint.schema)},
-        hashlib.sha256(identity.encode()).hexdigest()[:8],
-    )
 
 
 def _survey(sources: list[Source]) -> int:

@@ -126,6 +126,39 @@ def test_cache_compiles_once(vocabulary: constrain.Vocabulary) -> None:
         cache.get(other)
 
 
+def test_tools(vocabulary: constrain.Vocabulary) -> None:
+    tool = {
+        "name": "add",
+        "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}},
+    }
+    data = {"tools": [tool], "tool_choice": "required", "format": "hermes"}
+    adapter = Adapter(vocabulary)
+    for asked in (data, json.dumps(data), data):
+        sequence = adapter.open(asked)
+        assert sequence is not None
+        call = b'<tool_call>\n{"name": "add", "arguments": {"a": 3}}\n</tool_call>'
+        assert sequence.follow(list(call))
+        assert sequence.is_complete
+        assert not sequence.follow(list(call.replace(b"3", b'"3"')))
+    assert adapter.cache.compilations == 1
+    with pytest.raises(RequestError, match="names unknown function 'sub'"):
+        adapter.open({**data, "tool_choice": "sub"})
+    with pytest.raises(RequestError, match="tokenizer"):
+        adapter.open(
+            {"tools": [tool]}
+        )  # the format is that of a chat template, of which none is here
+    template = (
+        "{% for m in messages %}{% if m.tool_calls %}{% for c in m.tool_calls %}"
+        "<call>{{ c.function.name }}|{{ c.function.arguments | tojson }}</call>"
+        "{% endfor %}{% else %}{{ m.content }}{% endif %}\n{% endfor %}"
+    )
+    pytest.importorskip("jinja2")
+    inferring = Adapter(vocabulary, tokenizer=template)
+    sequence = inferring.open({"tools": [tool], "tool_choice": "required"})
+    assert sequence is not None
+    assert sequence.follow(list(b'<call>add|{"a": 3}</call>'))
+
+
 def test_cache_is_bounded(vocabulary: constrain.Vocabulary) -> None:
     cache = ConstraintCache(vocabulary, max_entries=3)
     for n in range(3):

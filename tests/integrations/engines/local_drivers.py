@@ -168,16 +168,17 @@ class LlamaCppDriver:
                 data.logit[:] = model.logits(job, outcome.tokens)
                 ids = np.array([*job.prompt, *outcome.tokens], dtype=np.intc)
                 data.logit[:] = processor(ids, data.logit)
-                processor.check(ids, data.logit)
+                processor.check()
                 outcome.steps.append(Step(tuple(outcome.tokens), data.logit.copy()))
                 outcome.tokens.append(int(data.logit.argmax()))
         return outcomes
 
     def bypassing(self) -> Mapping[str, Callable[[], object]]:
-        def speculating() -> object:
-            return self.plugin.arguments(
-                types.SimpleNamespace(draft_model=object()), {"regex": "a"}
-            )
+        def call(model: Any, **options: Any) -> object:
+            return self.plugin.create_completion(model, "a", {"regex": "a"}, **options)
+
+        plain = type("Llama", (), {"draft_model": None})()
+        drafting = type("Llama", (), {"draft_model": object()})()
 
         def second_generation() -> object:
             processor = self.plugin.ConstrainedProcessor(self.adapter, {"regex": "a+"})
@@ -186,7 +187,12 @@ class LlamaCppDriver:
                 processor(np.array(ids, dtype=np.intc), scores)
             return processor.check()
 
-        return {"a draft model": speculating, "a second generation": second_generation}
+        return {
+            "a draft model": lambda: call(drafting),
+            "a grammar beside it": lambda: call(plain, grammar=object()),
+            "a response format beside it": lambda: call(plain, response_format={}),
+            "a second generation": second_generation,
+        }
 
 
 class MlxDriver:

@@ -235,3 +235,23 @@ def test_numbers_followed_by_digits() -> None:
     assert _allowed(matcher) == sorted([*_ids("1|2|a"), END])
     matcher.advance(_ids("a")[0])
     assert _allowed(matcher) == [END]
+
+
+def test_special_tokens_cost_other_constraints_nothing() -> None:
+    pieces = sorted({bytes((byte,)) for byte in range(32, 127)} | {b'{"', b'":', b"ab", b'",'})
+    specs = [
+        (JsonSchema({"type": "object", "minProperties": 1}), b'{"a": "x", "b": [1, null]}'),
+        (Regex("[a-z]+ [0-9]{2,4}"), b"abc 123"),
+        (Lark('start: WORD ("," WORD)*\nWORD: /[a-z]+/\n%ignore " "'), b"ab, cd"),
+    ]
+    for spec, text in specs:
+        counts = []
+        for silent in (1, 3000):
+            vocabulary = Vocabulary([*pieces, *[None] * silent], [len(pieces)])
+            matcher = constrain.compile(spec, vocabulary).matcher()
+            bitmask = constrain.allocate_bitmask(1, vocabulary.size)
+            for byte in text:
+                matcher.fill_bitmask(bitmask, 0)
+                matcher.advance(pieces.index(bytes((byte,))))
+            counts.append(vocabulary.native.counters)
+        assert counts[0] == counts[1]

@@ -11,6 +11,7 @@ namespace {
 
 constexpr uint32_t kNone = GrammarTables::kNone;
 constexpr uint32_t kFar = GrammarTables::kFar;
+constexpr size_t kWaysOut = 8;                // items that are followed out
 constexpr size_t kSearchBudget = 20'000;      // configurations
 
 uint32_t sum(uint32_t a, uint32_t b) { return std::min(kFar, a + b); }
@@ -139,38 +140,40 @@ void GrammarMachine::measure() {
   tables_.measure(lengths);
 }
 
-// Follows the cheapest item out, without looking at obligations.
-bool GrammarMachine::walk_out(const Config& config, std::string& out, size_t limit) {
+// The items by the length of a shortest text behind them, obligations aside, with the text to the end
+// of the embedded one that they are in.
+std::vector<GrammarMachine::WayOut> GrammarMachine::ways_out(const Config& config, size_t limit,
+                                                             Distances& known) {
   measure();
-  Item single{0, 0};
-  std::span<const Item> all(&single, 1);
+  std::vector<Item> all;
   if (is_place(config)) {
-    single = {kPlaceKey | foreign_.place(config, number_of(config), 0), config.w[kStacks]};
+    all.push_back({kPlaceKey | foreign_.place(config, number_of(config), 0), config.w[kStacks]});
   } else {
-    all = items(config);
+    const std::span<const Item> found = items(config);
+    all.assign(found.begin(), found.end());
   }
-  Distances known{{GrammarStacks::kOnlyBottom, 0}};
-  uint32_t best = kFar;
-  Item item{0, 0};
-  std::string text;
-  for (const Item& candidate : all) {
-    std::string begun;      // to the end of an embedded text
-    uint32_t cost = kFar;
-    if (!place_key(candidate.key)) {
-      cost = tables_.distance(state_of(candidate.key));
+  std::vector<WayOut> ways;
+  for (const Item& item : all) {
+    WayOut way{item, kFar, {}};
+    if (!place_key(item.key)) {
+      way.length = tables_.distance(state_of(item.key));
     } else {
-      const Config place = place_at(candidate.key);
+      const Config place = place_at(item.key);
       Machine& machine = foreign_.use(place.w[GrammarForeign::kNumber]);
-      if (machine.complete(place, begun, limit)) cost = uint32_t(begun.size());
+      if (machine.complete(place, way.begun, limit)) way.length = uint32_t(way.begun.size());
     }
-    cost = sum(cost, stack_distance(candidate.stacks, known));
-    if (cost < best) {
-      best = cost;
-      item = candidate;
-      text = begun;
-    }
+    way.length = sum(way.length, stack_distance(item.stacks, known));
+    if (way.length < kFar && way.length <= limit) ways.push_back(std::move(way));
   }
-  if (best >= kFar || best > limit) return false;
+  std::ranges::stable_sort(ways, {}, &WayOut::length);
+  return ways;
+}
+
+// Follows an item out, without looking at obligations; what is found is tried at the end.
+bool GrammarMachine::walk_out(const Config& config, const WayOut& way, Distances& known,
+                              std::string& out, size_t limit) {
+  const Item item = way.item;
+  std::string text = way.begun;
   bool ended = place_key(item.key);            // at the end of a net or of an embedded text
   uint32_t state = ended ? 0 : state_of(item.key);
   StackId below = item.stacks;                 // below all frames of `frames`
@@ -288,7 +291,13 @@ bool GrammarMachine::search_out(const Config& config, std::string& out, size_t l
 
 bool GrammarMachine::complete(const Config& config, std::string& out, size_t limit) {
   if (accepts(config)) return true;
-  return walk_out(config, out, limit) || search_out(config, out, limit);
+  Distances known{{GrammarStacks::kOnlyBottom, 0}};
+  size_t tried = 0;
+  for (const WayOut& way : ways_out(config, limit, known)) {
+    if (++tried > kWaysOut) break;
+    if (walk_out(config, way, known, out, limit)) return true;
+  }
+  return search_out(config, out, limit);
 }
 
 }  // namespace constrain

@@ -134,9 +134,16 @@ class GrammarMachine final : public Machine {
   bool settle_place(Config& config);
 
   std::string describe_token(Config config);   // behind the first byte of a special token
-  bool walk_out(const Config& config, std::string& out, size_t limit);
-  bool search_out(const Config& config, std::string& out, size_t limit);
   using Distances = std::unordered_map<StackId, uint32_t>;
+  struct WayOut {
+    Item item;
+    uint32_t length;
+    std::string begun;
+  };
+  std::vector<WayOut> ways_out(const Config& config, size_t limit, Distances& known);
+  bool walk_out(const Config& config, const WayOut& way, Distances& known, std::string& out,
+                size_t limit);
+  bool search_out(const Config& config, std::string& out, size_t limit);
   void measure();
   uint32_t stack_distance(StackId stacks, Distances& known);
 

@@ -35,7 +35,7 @@ _MAX_PARTS = 100_000
 class GrammarSpec:
     """A spec whose program is a grammar: subclasses have `expression`, and are immutable."""
 
-    __slots__ = ("_made",)
+    __slots__ = ("_embedded", "_made")
 
     def expression(self, builder: GrammarBuilder) -> Expression:
         """The texts as an expression of a grammar that is being built."""
@@ -60,6 +60,7 @@ class GrammarSpec:
         from constrain.grammar import GrammarBuilder, compile_grammar
 
         builder = GrammarBuilder(vocabulary)
+        object.__setattr__(self, "_embedded", builder.embedded_specs)
         try:
             grammar = builder.grammar(builder.part(self))
             program = compile_grammar(grammar, notes={"warnings": tuple(builder.findings)})
@@ -72,8 +73,28 @@ class GrammarSpec:
         return program
 
     def unsatisfiable_error(self) -> UnsatisfiableError:
-        """The error for a constraint that is known to admit no text."""
+        """The error for a constraint that is known to admit no text.
+
+        Where a schema inside of it is the reason, its error.
+        """
+        for spec in getattr(self, "_embedded", ()):
+            reason = _unsatisfiable(spec)
+            if reason is not None:
+                return reason
         return UnsatisfiableError(f"no text satisfies {self!r}")
+
+
+def _unsatisfiable(spec: Spec) -> UnsatisfiableError | None:
+    """The error of a spec that admits no text, None of any other."""
+    from constrain.compile import compile
+    from constrain.vocabulary import Vocabulary
+
+    every_byte = Vocabulary([bytes((byte,)) for byte in range(256)], eos_token_ids=[256])
+    try:
+        compile(spec, every_byte)
+    except UnsatisfiableError as error:
+        return error
+    return None
 
 
 @dataclass(frozen=True, slots=True)

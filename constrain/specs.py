@@ -205,6 +205,9 @@ class Lark(GrammarSpec):
 
     def unsatisfiable_error(self) -> UnsatisfiableError:
         """The error for a grammar that is known to derive nothing."""
+        error = GrammarSpec.unsatisfiable_error(self)
+        if error.pointer is not None:
+            return error
         return UnsatisfiableError(f"the start rule {self.start!r} of the grammar derives no text")
 
 

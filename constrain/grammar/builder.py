@@ -64,12 +64,14 @@ class GrammarBuilder:
         uses_vocabulary: something asked for a token, so that the grammar holds for this vocabulary
             only.
         findings: what has no effect, one message each.
+        embedded_specs: the specs (of kind "json") among the parts.
     """
 
     def __init__(self, vocabulary: Vocabulary | None = None) -> None:
         self.vocabulary = vocabulary
         self.uses_vocabulary = False
         self.findings: list[str] = []
+        self.embedded_specs: list[Any] = []
         self._rules: dict[str, Expression] = {}
         self._names: set[str] = set()
         self._terminals: list[Terminal | Embedded] = []
@@ -220,6 +222,7 @@ class GrammarBuilder:
         program = part.program()
         if program.kind != "json":
             raise ConstrainError(f"{type(part).__name__} cannot be part of another constraint")
+        self.embedded_specs.append(part)
         return self.embedded(program, repr(part))
 
     # -- the end -------------------------------------------------------------------------------

@@ -382,7 +382,9 @@ class _Reader:
             if form.kind == "json":
                 from constrain.schema import JsonSchema
 
-                return builder.embedded(JsonSchema(form.text).program(), str(form), skips)
+                schema = JsonSchema(form.text)
+                builder.embedded_specs.append(schema)
+                return builder.embedded(schema.program(), str(form), skips)
             if form.kind == "token":
                 return builder.token(form.text, skips)
             if form.negative:

@@ -1,4 +1,8 @@
-"""What constraints made of constraints mean, read literally: all places where a part may end."""
+"""What constraints made of constraints mean, read literally: all places where a part may end.
+
+In the texts here a special token is one character, `special` of its id, which no part reads but
+those that ask for the token.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,21 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from constrain import Choice, JsonSchema, OneOf, Regex, Repeat, Sequence, Text
+from constrain import Choice, JsonSchema, OneOf, Regex, Repeat, Sequence, Text, Token, TokenRange
 from tests.reference.program_semantics import holds
 
-__all__ = ["accepts", "ends"]
+__all__ = ["accepts", "ends", "special"]
+
+_FIRST, _LAST = 0xF0000, 0xFFFFD
+
+
+def special(token_id: int) -> str:
+    """What stands for a special token."""
+    return chr(_FIRST + token_id)
+
+
+def _has_special(text: str) -> bool:
+    return any(_FIRST <= ord(char) <= _LAST for char in text)
 
 
 def accepts(spec: Any, text: str) -> bool:
@@ -32,6 +47,11 @@ def ends(part: Any, text: str, begin: int) -> frozenset[int]:
         return frozenset().union(*(ends(one, text, begin) for one in part.parts))
     if isinstance(part, Repeat):
         return _repeated(part, text, begin)
+    if isinstance(part, Token):
+        return ends(special(int(part.reference)), text, begin)
+    if isinstance(part, TokenRange):
+        ids = range(part.first, part.last + 1)
+        return frozenset().union(*(ends(special(one), text, begin) for one in ids))
     whole = range(begin, len(text) + 1)
     return frozenset(end for end in whole if _is_text_of(part, text[begin:end]))
 
@@ -60,6 +80,10 @@ def _repeated(part: Repeat, text: str, begin: int) -> frozenset[int]:
 
 
 def _is_text_of(part: Any, text: str) -> bool:
+    if isinstance(part, Text):
+        return _is_free_text(part, text)
+    if _has_special(text):
+        return False
     if isinstance(part, Regex):
         return re.fullmatch(part.pattern, text, part.flags) is not None
     if isinstance(part, Choice):
@@ -73,8 +97,6 @@ def _is_text_of(part: Any, text: str) -> bool:
         if program.whitespace == "compact" and json.dumps(value, separators=(",", ":")) != text:
             return False
         return holds(program, value)
-    if isinstance(part, Text):
-        return _is_free_text(part, text)
     raise TypeError(part)
 
 
@@ -82,14 +104,17 @@ def _is_free_text(part: Text, text: str) -> bool:
     if any(one in text for one in part.excluding):
         return False
     if not part.until:
+        if _has_special(text):
+            return False
         return part.max_chars is None or len(text) <= part.max_chars
-    for stop in part.until:
-        if not isinstance(stop, str):
-            raise TypeError(stop)
+    stops = [one if isinstance(one, str) else special(int(one.reference)) for one in part.until]
+    for stop in stops:
         before = text[: len(text) - len(stop)]
-        if not text.endswith(stop) or (part.max_chars is not None and len(before) > part.max_chars):
+        if not text.endswith(stop) or _has_special(before):
+            continue
+        if part.max_chars is not None and len(before) > part.max_chars:
             continue
         # No stop ends earlier.
-        if not any(one in text[:-1] for one in part.until if isinstance(one, str)):
+        if not any(one in text[:-1] for one in stops):
             return True
     return False

@@ -222,6 +222,14 @@ def test_errors_of_parts_keep_their_words() -> None:
     assert grammar.value.column == 10
     with pytest.raises(UnsatisfiableError, match="Sequence"):
         Sequence("a", Regex("[^\\s\\S]")).program()
+    never = JsonSchema({"type": "object", "required": ["a"], "additionalProperties": False})
+    for spec in (
+        Sequence("a", never),
+        Lark('start: "a" %json {"type": "integer", "minimum": 3, "maximum": 2}'),
+    ):
+        with pytest.raises(UnsatisfiableError, match="nothing can satisfy this schema"):
+            constrain.compile(spec, _vocabulary())
+    assert constrain.compile(OneOf("a", never), _vocabulary()).matcher().try_advance(0)
 
 
 def test_limits() -> None:

@@ -125,11 +125,12 @@ class _Builder:
         """The net with as many terminals written into it as is possible without an explosion."""
         bound = 2_000 + 8 * len(net.rows)
         for called_states in (_CALLED_STATES, 1):
+            nfa = self._net(net, called_states)
             try:
-                return self._net(net, called_states, bound)
+                return nfa.determinise(0, bound).reduced()
             except LimitExceededError:
                 continue
-        return self._net(net, 0, _MAX_NET_STATES)
+        return self._net(net, 0).determinise(0, _MAX_NET_STATES).reduced()
 
     def _new_net(self, name: str) -> int:
         number = self.next_net
@@ -202,14 +203,19 @@ class _Builder:
         if found is None:
             terminal = self.grammar.terminals[at]
             found = self.terminal_nets[at] = self._new_net(terminal.name)
-            nfa = ByteNfa()
-            end = nfa.state()
-            nfa.finals = {end}
-            start = self._add_terminal(nfa, terminal, self._behind(nfa, at, end))
-            self._keep(found, nfa.determinise(start, _MAX_NET_STATES).reduced())
+            plain = None if at in self.grammar.skips else _plain_net(terminal)
+            self._keep(found, plain or self._made_net(at))
         return found
 
-    def _net(self, net: SymbolDfa, called_states: int, bound: int) -> ByteDfa:
+    def _made_net(self, at: int) -> ByteDfa:
+        """The net of a terminal, with what may stand behind it."""
+        nfa = ByteNfa()
+        end = nfa.state()
+        nfa.finals = {end}
+        start = self._add_terminal(nfa, self.grammar.terminals[at], self._behind(nfa, at, end))
+        return nfa.determinise(start, _MAX_NET_STATES).reduced()
+
+    def _net(self, net: SymbolDfa, called_states: int) -> ByteNfa:
         nfa = ByteNfa()
         for _ in net.rows:
             nfa.state()
@@ -238,7 +244,15 @@ class _Builder:
                 if key not in copies:
                     copies[key] = self._add_terminal(nfa, terminal, behind[place])
                 nfa.empty[state].append(copies[key])
-        return nfa.determinise(0, bound).reduced()
+        return nfa
+
+
+def _plain_net(terminal: Terminal | Embedded) -> ByteDfa | None:
+    """The net of a terminal that may be followed by anything: its own automaton."""
+    if isinstance(terminal, Embedded) or any(terminal.ends):
+        return None
+    finals = {state for state, end in enumerate(terminal.ends) if end is not None}
+    return ByteDfa([list(row) for row in terminal.rows], [{} for _ in terminal.rows], finals)
 
 
 def _is_large(terminal: Terminal | Embedded, called_states: int) -> bool:

@@ -36,7 +36,13 @@ from constrain.grammar.regex_threads import GHOST, MATCH, Threads
 from constrain.grammar.utf8 import byte_rows
 from constrain.regex.charsets import CharSet
 
-__all__ = ["chars_terminal", "literal_terminal", "regex_terminal", "whole_terminal"]
+__all__ = [
+    "chars_terminal",
+    "literal_terminal",
+    "minimal_terminal",
+    "regex_terminal",
+    "whole_terminal",
+]
 
 _MAX_STATES = 20_000
 _FAIL = -1
@@ -97,14 +103,8 @@ def whole_terminal(pattern: str, flags: int, limit: int = _MAX_STATES) -> tuple[
             row.append((first, last, number))
         rows.append(merge_ranges(row))
     ends = [threads.matched(state) for state in order]
-    begins = [_FAIL, *(ANYTHING if end else _FAIL for end in ends[1:])]
-    rows, begins = _minimal_lexemes(rows, begins)
-    terminal = Terminal(
-        f"/{pattern}/",
-        tuple(map(tuple, rows)),
-        tuple(None if end == _FAIL else end for end in begins),
-    )
-    return terminal, ends[0]
+    begins = [None, *(ANYTHING if end else None for end in ends[1:])]
+    return minimal_terminal(f"/{pattern}/", rows, begins), ends[0]
 
 
 def _threads(pattern: str, flags: int, *, whole: bool = False) -> Threads:
@@ -269,13 +269,8 @@ class _Lexemes:
             obligations = Obligations()
         else:
             begins, obligations = self.behind()
-        rows, ends = _minimal_lexemes(self.rows, begins)
-        return Terminal(
-            name,
-            tuple(tuple(row) for row in rows),
-            tuple(None if end == _FAIL else end for end in ends),
-            obligations,
-        )
+        ends = [None if end == _FAIL else end for end in begins]
+        return minimal_terminal(name, self.rows, ends, obligations)
 
 
 def _minimal(
@@ -303,22 +298,29 @@ def _minimal(
     return starts, Obligations(tuple(result), (met[0], *met[2:]))
 
 
-def _minimal_lexemes(
-    rows: list[list[Range]], begins: Sequence[int]
-) -> tuple[list[list[Range]], list[int]]:
-    """Minimises and trims the automaton of lexemes."""
+def minimal_terminal(
+    name: str,
+    rows: Sequence[Sequence[Range]],
+    ends: Sequence[int | None],
+    obligations: Obligations | None = None,
+) -> Terminal:
+    """The terminal of an automaton whose start nothing enters: minimal and trim."""
     live = live_states(
-        (state for state, end in enumerate(begins) if end != _FAIL),
+        (state for state, end in enumerate(ends) if end is not None),
         [[target for _, _, target in row] for row in rows],
     )
+    obligations = obligations or Obligations()
     if 0 not in live:
-        return [[]], [_FAIL]
-    rows = [[r for r in row if r[2] in live] if s in live else [] for s, row in enumerate(rows)]
-    # The start is a class of its own, so that nothing enters it.
-    labels = [0, *(begins[s] + 3 if s in live else 1 for s in range(1, len(rows)))]
+        return Terminal(name, ((),), (None,), obligations)
+    if len(live) < len(rows):
+        rows = [[r for r in row if r[2] in live] if s in live else [] for s, row in enumerate(rows)]
+    # The start is a class of its own, so that nothing enters it; so are states that lead nowhere.
+    kinds = [2 if end is None else end + 3 for end in ends]
+    labels = [0, *(kinds[s] if s in live else 1 for s in range(1, len(rows)))]
     number = Numbers(row_classes(labels, rows))
     number(0)
     result = [
-        merge_ranges([(a, b, number(t)) for a, b, t in rows[state]]) for state in number.order
+        tuple(merge_ranges([(a, b, number(t)) for a, b, t in rows[state]]))
+        for state in number.order
     ]
-    return result, [begins[state] for state in number.order]
+    return Terminal(name, tuple(result), tuple(ends[s] for s in number.order), obligations)

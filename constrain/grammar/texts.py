@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from constrain.errors import LimitExceededError
 from constrain.grammar.automata import Range, merge_ranges
 from constrain.grammar.ir import ANYTHING, Terminal
+from constrain.grammar.terminals import minimal_terminal
 from constrain.grammar.tokens import shown_ids
 from constrain.grammar.utf8 import byte_rows
 from constrain.regex.charsets import ANY
@@ -246,4 +247,4 @@ def free_terminal(
             edges += tree
         rows.append(merge_ranges([(a, b, t) for a, b, t in edges if t is not None]))
         at += 1
-    return Terminal(name, tuple(map(tuple, rows)), tuple(ends))
+    return minimal_terminal(name, rows, ends)

@@ -94,7 +94,8 @@ def _is_text_of(part: Any, text: str) -> bool:
         except ValueError:
             return False
         program = part.program()
-        if program.whitespace == "compact" and json.dumps(value, separators=(",", ":")) != text:
+        compact = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+        if program.whitespace == "compact" and compact != text:
             return False
         return holds(program, value)
     raise TypeError(part)

@@ -253,6 +253,13 @@ def test_limits() -> None:
     assert caught.value.limit == "max_chars"
 
 
+def test_long_bounds() -> None:
+    spec = Sequence("<", Text(until="</think>", max_chars=1500))
+    machine = SlowMachine(spec.program())
+    assert machine.accepts(b"<" + b"a" * 1500 + b"</think>")
+    assert not machine.accepts(b"<" + b"a" * 1501 + b"</think>")
+
+
 def test_shared_parts_are_not_copied() -> None:
     part: Any = Sequence("a", OneOf("b", "c"))
     for _ in range(12):

@@ -32,6 +32,13 @@ __all__ = [
 
 Range = tuple[int, int, int]
 
+_MAX_WORK = 1_000_000
+"""Members of the sets of states that one determinisation may look at: a second or two."""
+
+
+def _too_large(limit: int) -> LimitExceededError:
+    return LimitExceededError(f"the grammar needs more than {limit} states", limit="grammar_states")
+
 
 def strong_components(graph: Mapping[int, Iterable[int]]) -> list[list[int]]:
     """Strongly connected components, callees first (Tarjan's algorithm without recursion)."""
@@ -156,7 +163,11 @@ class SymbolNfa:
         rows: list[dict[int, int]] = []
         finals: set[int] = set()
         closed: dict[frozenset[int], frozenset[int]] = {}
+        work = 0
         for states in order:
+            work += len(states)
+            if work > _MAX_WORK:
+                raise _too_large(limit)
             targets: dict[int, set[int]] = {}
             for state in states:
                 for symbol, target in self.edges[state]:
@@ -174,9 +185,7 @@ class SymbolNfa:
                     number = ids[closure] = len(order)
                     order.append(closure)
                     if number >= limit:
-                        raise LimitExceededError(
-                            f"the grammar needs more than {limit} states", limit="grammar_states"
-                        )
+                        raise _too_large(limit)
                 row[symbol] = number
             rows.append(row)
         return SymbolDfa(rows, finals)
@@ -333,14 +342,15 @@ class ByteNfa:
                     found = ids[closure] = len(order)
                     order.append(closure)
                     if found >= limit:
-                        raise LimitExceededError(
-                            f"the grammar needs more than {limit} byte states",
-                            limit="grammar_states",
-                        )
+                        raise _too_large(limit)
                 closed[targets] = found
             return found
 
+        work = 0
         for states in order:
+            work += len(states)
+            if work > _MAX_WORK:
+                raise _too_large(limit)
             if not self.finals.isdisjoint(states):
                 finals.add(len(rows))
             sources = [ranges_of[state] for state in states if ranges_of[state]]

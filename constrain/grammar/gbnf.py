@@ -39,7 +39,7 @@ _TOKEN = re.compile(r"(!?)<(?:\[(\d+)\]|[^>\n]+)>")
 _REPEAT = re.compile(r"\{\s*(\d+)\s*(?:(,)\s*(\d*)\s*)?\}")
 _HEX = {"x": 2, "u": 4, "U": 8}
 _ESCAPES = {"t": "\t", "r": "\r", "n": "\n", "\\": "\\", '"': '"', "[": "[", "]": "]"}
-_MAX_NESTING = 200
+_MAX_NESTING = 100
 _MAX_REPEAT = 100_000
 _BUT = "but"
 """The kind of what is no expression yet: anything but a token that writes text, see `repeated`."""
@@ -50,7 +50,7 @@ def read_gbnf(builder: GrammarBuilder, text: str, root: str = "root") -> Express
 
     Raises GrammarError with line and column and what was expected, TokenizerError for tokens that
     the vocabulary lacks, UnsupportedError (some negated tokens) and LimitExceededError (groups
-    nested more than 200 deep, huge repetitions).
+    nested more than 100 deep, huge repetitions).
     """
     return Parser(builder, text).grammar(root)
 
@@ -274,11 +274,7 @@ class Parser:
         begin = self.at
         self.depth += 1
         if self.depth > _MAX_NESTING:
-            line, column = self.place(begin)
-            raise LimitExceededError(
-                f"groups are nested more than {_MAX_NESTING} deep (line {line}, column {column})",
-                limit="nesting",
-            )
+            raise self.too_deep("groups", begin)
         self.at += 1
         self.space(True)
         item = self.alternatives(True)
@@ -289,6 +285,14 @@ class Parser:
         self.at += 1
         self.depth -= 1
         return item
+
+    def too_deep(self, what: str, at: int) -> LimitExceededError:
+        """The error for what is nested too deeply."""
+        line, column = self.place(at)
+        return LimitExceededError(
+            f"{what} are nested more than {_MAX_NESTING} deep (line {line}, column {column})",
+            limit="nesting",
+        )
 
     def reference(self) -> Expression:
         match = self.name.match(self.text, self.at)
@@ -301,7 +305,7 @@ class Parser:
 
     def repeated(self, item: Expression, nested: bool) -> Expression:
         """The element with the repetitions behind it."""
-        while True:
+        for _ in range(_MAX_NESTING):
             self.space(nested)
             bounds = self.bounds()
             if bounds is None:
@@ -310,6 +314,7 @@ class Parser:
                 item = self.repeated_but(item, *bounds)
             else:
                 item = ("repeat", item, *bounds)
+        raise self.too_deep("repetitions", self.at)
 
     def bounds(self) -> tuple[int, int | None] | None:
         """A repetition, None if there is none."""

@@ -33,6 +33,8 @@ __all__ = ["GHOST", "MATCH", "Threads"]
 MATCH = 0
 GHOST = -1
 _MAX_INSTRUCTIONS = 50_000
+_MAX_WORK = 1_000_000
+"""Threads that may be looked at: a second or two."""
 _NEWLINE: CharSet = (10, 10)
 _NONE: frozenset[Any] = frozenset()
 
@@ -55,6 +57,7 @@ class Threads:
         self.sets: list[int] = []  # trees of the sets that lookbehind asks for
         self._set_index: dict[CharSet, int] = {}
         self.looks_ahead = False
+        self.work = 0
         tree = sre_parse.parse(pattern, flags)
         self.first = self._sequence(list(tree), MATCH, tree.state.flags)
         self.any = self.trees.tree(ANY)
@@ -235,6 +238,7 @@ class Threads:
     def _expand(self, thread: Thread, context: tuple[Any, ...], seen: set[Thread]) -> list[Thread]:
         result: list[Thread] = []
         todo = [thread]
+        known = len(seen)
         while todo:
             thread = todo.pop()
             if thread in seen:
@@ -263,6 +267,12 @@ class Threads:
                         todo.append((after, None, obligations))
                 else:
                     todo.append((after, None, obligations | {(negative, inner)}))
+        self.work += len(seen) - known
+        if self.work > _MAX_WORK:
+            raise LimitExceededError(
+                f"the pattern {self.pattern[:60]!r} is too ambiguous for one automaton",
+                limit="terminal_states",
+            )
         return result
 
     def _set_closure(self, threads: Sequence[Thread], context: tuple[Any, ...]) -> Any:
@@ -276,8 +286,11 @@ class Threads:
                 result.append(found)
         return frozenset(result)
 
-    def step_thread(self, thread: Thread, byte: int, after: tuple[Any, ...]) -> list[Thread]:
-        """What one thread becomes, in order."""
+    def step_thread(
+        self, thread: Thread, byte: int, after: tuple[Any, ...], seen: set[Thread] | None = None
+    ) -> list[Thread]:
+        """What one thread becomes, in order, but for what is in `seen` already."""
+        seen = set() if seen is None else seen
         pc, node, obligations = thread
         reduced: Any = obligations
         if obligations:
@@ -292,7 +305,7 @@ class Threads:
             if first <= byte <= last:
                 if child != END:
                     return [(pc, child, reduced)]
-                return self._expand((target, None, reduced), after, set())
+                return self._expand((target, None, reduced), after, seen)
         return []
 
     def _reduce(self, obligations: frozenset, byte: int, after: tuple[Any, ...]) -> Any:
@@ -321,8 +334,9 @@ class Threads:
         after = self.next_context(context, byte)
         result: list[Thread] = []
         seen: set[Thread] = set()
+        expanded: set[Thread] = set()
         for thread in threads:
-            for found in self.step_thread(thread, byte, after):
+            for found in self.step_thread(thread, byte, after, expanded):
                 if found in seen:
                     continue
                 seen.add(found)
@@ -335,11 +349,12 @@ class Threads:
         """The same where the order of threads does not matter: a match counts at the end alone."""
         threads, context = state
         after = self.next_context(context, byte)
+        seen: set[Thread] = set()
         result = {
             found
             for thread in threads
             if thread[0] != MATCH
-            for found in self.step_thread(thread, byte, after)
+            for found in self.step_thread(thread, byte, after, seen)
         }
         return frozenset(result), after
 

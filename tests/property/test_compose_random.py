@@ -1,4 +1,7 @@
-"""Random constraints made of constraints against their literal meaning."""
+"""Random constraints of texts, patterns and choices against a judge of their meaning: every short text.
+
+(With JSON and special tokens inside, through masks: `test_composite_random`.)
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from hypothesis import strategies as st
 
 import constrain
 from constrain import Choice, OneOf, Regex, Repeat, Sequence, Text
-from tests.reference.composition import accepts
+from tests.reference.composite import Judge
 from tests.reference.grammar import SlowMachine
 from tests.reference.vocabularies import byte_vocabulary
 
@@ -58,14 +61,16 @@ _WORDS = ["".join(word) for n in range(5) for word in itertools.product("abé", 
 @settings(max_examples=150, deadline=None)
 @given(_SPECS)
 def test_languages_and_prefixes(spec: Any) -> None:
-    language = {word for word in _WORDS if accepts(spec, word)}
+    vocabulary = byte_vocabulary().vocabulary
+    judge = Judge(spec, vocabulary, {})
+    language = {word for word in _WORDS if judge.accepts(word.encode())}
     try:
         program = spec.program()
     except constrain.UnsatisfiableError:
         assert not language
         return
     slow = SlowMachine(program)
-    compiled = constrain.compile(spec, byte_vocabulary().vocabulary)
+    compiled = constrain.compile(spec, vocabulary)
     prefixes = {word[:end] for word in language for end in range(len(word) + 1)}
     for word in _WORDS:
         matcher = compiled.matcher()

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import constrain
-from constrain import JsonSchema, OneOf, Regex, Repeat, Sequence, Token, TokenRange
+from constrain import JsonSchema, OneOf, Regex, Repeat, Sequence, Text, Token, TokenRange
 from tests.reference.brute import mask_bits, tried_mask
 from tests.reference.composite import Judge, Known, sample
 from tests.reference.grammar import SlowMachine
@@ -97,10 +97,24 @@ class World:
             part = Regex(pattern)
             self.known[id(part)] = pattern, texts
             return part
-        if kind < 0.93:
+        if kind < 0.90:
+            return self.text()
+        if kind < 0.95:
             return Token(self.rng.choice(self.special))
         first = self.rng.choice(self.special)
         return TokenRange(first, self.rng.randint(first, self.special[-1]))
+
+    def text(self) -> Any:
+        """Free text; those that are tried have no stop and nothing excluded in them."""
+        rng = self.rng
+        stop = rng.choice([None, "</", ["}}", Token(self.special[0])], Token(self.special[1])])
+        part = Text(
+            until=stop,
+            max_chars=rng.choice([None, None, 2]),
+            excluding="ab" if rng.random() < 0.3 else (),
+        )
+        self.known[id(part)] = None, ["", "é", "a ", '{"']
+        return part
 
     def part(self, depth: int) -> Any:
         kind = self.rng.random() if depth else 0.0

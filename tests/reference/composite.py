@@ -88,8 +88,45 @@ class Judge:
             schema = self.known[id(spec)][0]
             return {end for end in whole if _json_valid(spec, schema, data[start:end])}
         if isinstance(spec, constrain.Regex):
-            return {end for end in whole if _full_match(spec.pattern, data[start:end])}
+            return {end for end in whole if _full_match(spec, data[start:end])}
+        if isinstance(spec, constrain.Choice):
+            options = {option.encode() for option in spec.options}
+            return {end for end in whole if data[start:end] in options}
+        if isinstance(spec, constrain.Text):
+            return {end for end in whole if self._is_text(spec, data[start:end])}
         raise AssertionError(f"no judge of {spec!r}")
+
+    def _is_text(self, spec: constrain.Text, data: bytes) -> bool:
+        """Free text, as it is defined: look at all places where a stop could end it."""
+        if not spec.until:
+            return self._is_free(spec, data)
+        stops = [
+            stop.encode() if isinstance(stop, str) else self.vocabulary.token_bytes(stop.reference)
+            for stop in spec.until
+        ]
+        for stop in stops:
+            if not data.endswith(stop):
+                continue
+            before = data[: len(data) - len(stop)]
+            if not self._is_free(spec, before):
+                continue
+            # A special token is one piece; in text a stop may end anywhere before the end.
+            text = before if stop[0] == 0xFF else data[:-1]
+            whole = before if stop[0] == 0xFF else data
+            excluded = any(other.encode() in whole for other in spec.excluding)
+            if not excluded and not any(other in text for other in stops):
+                return True
+        return False
+
+    @staticmethod
+    def _is_free(spec: constrain.Text, data: bytes) -> bool:
+        try:
+            text = data.decode()
+        except UnicodeDecodeError:
+            return False
+        if spec.max_chars is not None and len(text) > spec.max_chars:
+            return False
+        return not any(other in text for other in spec.excluding)
 
     def _repeat(self, spec: constrain.Repeat, start: int) -> set[int]:
         found: set[int] = set()
@@ -110,9 +147,9 @@ class Judge:
         return found
 
 
-def _full_match(pattern: str, data: bytes) -> bool:
+def _full_match(spec: constrain.Regex, data: bytes) -> bool:
     try:
-        return re.fullmatch(pattern, data.decode()) is not None
+        return re.fullmatch(spec.pattern, data.decode(), spec.flags) is not None
     except UnicodeDecodeError:
         return False
 
@@ -190,6 +227,9 @@ def sample(spec: Any, vocabulary: constrain.Vocabulary, known: Known, rng: rando
     value = rng.choice(known[id(spec)][1])
     if isinstance(spec, constrain.Regex):
         return value.encode()
+    if isinstance(spec, constrain.Text):
+        stop = rng.choice(spec.until) if spec.until else ""
+        return value.encode() + sample(stop, vocabulary, known, rng)
     blanks = [""] if spec.whitespace == "compact" else ["", " ", "\n"]
     text = json.dumps(value, separators=(rng.choice(blanks) + ",", ":" + rng.choice(blanks)))
     behind = rng.choice(blanks) if spec.whitespace == "any" else rng.choice(blanks[::2])

@@ -246,6 +246,9 @@ def test_limits() -> None:
         Sequence(double, double)
     assert caught.value.limit == "parts"
     with pytest.raises(LimitExceededError) as caught:
+        Sequence(Regex("(?:a?){50}" * 100 + "x")).program()
+    assert caught.value.limit == "grammar_states"
+    with pytest.raises(LimitExceededError) as caught:
         Repeat("a", 10**9)
     assert caught.value.limit == "repeat"
     with pytest.raises(LimitExceededError) as caught:

@@ -156,6 +156,9 @@ def test_limits_are_named() -> None:
         Gbnf("root ::= " + "(" * 60_000 + '"a"' + ")" * 60_000).program()
     assert caught.value.limit == "nesting"
     with pytest.raises(LimitExceededError) as caught:
+        Gbnf('root ::= "a"' + "+" * 60_000).program()
+    assert caught.value.limit == "nesting"
+    with pytest.raises(LimitExceededError) as caught:
         Gbnf('root ::= ("a"{1000}){1000}').program()
     assert caught.value.limit == "grammar_states"
     with pytest.raises(LimitExceededError) as caught:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import random
 import re
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import jsonschema
@@ -181,7 +181,10 @@ def _run_fits(run: bytes) -> bool:
 
 def _number(text: str) -> Any:
     """Whole numbers are ints, however they are written; huge ones are some huge int."""
-    value = Decimal(text)
+    try:
+        value = Decimal(text)
+    except InvalidOperation:  # an exponent beyond all limits
+        return 10**1000
     if value.adjusted() > 1000:
         return 10**1000
     return int(value) if value == value.to_integral_value() else float(text)

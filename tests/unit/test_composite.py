@@ -163,7 +163,7 @@ def test_tokens_survive_dropped_states() -> None:
 
 def test_parts_without_values() -> None:
     never = JsonSchema({"type": "integer", "minimum": 2, "maximum": 1})
-    with pytest.raises(UnsatisfiableError, match="Sequence"):
+    with pytest.raises(UnsatisfiableError, match="minimum 2 and maximum 1"):
         constrain.compile(Sequence("a", never), VOCABULARY)
     with pytest.raises(UnsatisfiableError):
         constrain.compile(OneOf(Sequence(never, Token(CALL)), never), VOCABULARY)

@@ -13,7 +13,7 @@ from tests.integrations.real.cases import MAX_TOKENS, Case, leave, main, message
 def prepare(_: str) -> Any:
     from llama_cpp import Llama
 
-    llama = Llama(str(_packaged_gguf()), n_ctx=1024, n_threads=2, seed=3, verbose=False)
+    llama = Llama(str(_packaged_gguf()), n_ctx=1024, n_threads=1, seed=3, verbose=False)
 
     def run(cases: Sequence[Case], **sampling: Any) -> list[str]:
         texts = []

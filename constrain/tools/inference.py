@@ -73,6 +73,7 @@ class _Inference:
         self._prompt = prober.prompt()
         self._asked = ""  # what stands between the user's question and the model's message
         self._parallel = True
+        self._prose_after = False
 
     def run(self) -> ToolFormat:
         prober = self._prober
@@ -167,6 +168,8 @@ class _Inference:
             begin = parts.begin
             text = text and Section(prompted + text.begin, text.end)
         prose = not _BARE.fullmatch(begin + parts.head)
+        if section is not None and said_before[header:].strip() == section.end.strip():
+            section = Section(section.begin, section.end, bare_end=True)
         try:
             return ToolFormat(
                 call=parts.template(),
@@ -182,6 +185,7 @@ class _Inference:
                 stop=(stop.group(),) if stop else (),
                 parallel=self._parallel,
                 prose=prose,
+                prose_after=self._prose_after,
                 first_index=parts.first_index,
             )
         except ToolFormatError as error:
@@ -194,6 +198,7 @@ class _Inference:
             return None
         at = probe.rendered.index(TEXT) + len(TEXT)
         place = probe.rendered.find(parts.first_word, at)
+        self._prose_after = 0 <= probe.rendered.find(parts.first_word) < at and place < 0
         return None if place < 0 else probe.rendered[at:place]
 
     def _begin(

@@ -302,7 +302,7 @@ class _Language:
         inner: Node = self._answer or Free(stops, first)
         parts: list[Node] = [inner]
         if form.text is not None:
-            parts = [self._text(form.text.begin), inner, self._text(form.text.end)]
+            parts = [Space(""), self._text(form.text.begin), inner, self._text(form.text.end)]
         if not alone:
             parts.append(self._text(form.after_text))
         return _sequence(*parts)
@@ -313,10 +313,12 @@ class _Language:
         if text is None or not text.end.strip():
             return Chain(())
         between = self._text(self._form.after_text)
-        return _sequence(self._text(text.begin), Space(""), self._text(text.end), between)
+        empty = (self._text(text.begin), Space(""), self._text(text.end))
+        return _sequence(Space(""), *empty, between)
 
     def _thought(self, section: Section) -> Node:
         return _sequence(
+            Space(""),
             self._text(section.begin),
             Free(self._unthinkable(section)),
             self._text(section.end),

@@ -43,6 +43,9 @@ def cut(before: str, between: str, after: str) -> tuple[int, int]:
         closed = before.find(">", len(rest))
         head = len(before) - closed - 1 if closed >= 0 else head
     tail = common_prefix(between[: len(between) - head], after)
+    opened = between[:tail].rfind("<")
+    if opened > between[:tail].rfind(">"):
+        tail = opened  # two tags that begin alike are two tags
     return head, tail
 
 

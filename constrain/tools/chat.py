@@ -95,7 +95,11 @@ class ChatPrompts:
             role, content = one["role"], one.get("content") or ""
             if role == "system" and about:
                 content, about = f"{content}\n\n{about}", ""
-            if one.get("tool_calls"):
+            if one.get("tool_calls") and not tools:
+                # who shall not call is not shown how: results are facts beside the question
+                if not content:
+                    continue
+            elif one.get("tool_calls"):
                 calls = [
                     (call["function"]["name"], _values(call["function"]["arguments"]))
                     for call in one["tool_calls"]
@@ -188,7 +192,9 @@ class TransformersChat:
         import constrain
         from constrain.decoding import generate
 
-        prompt = self._prompts.prompt(messages, tools)
+        # a small model that must not call is better off without the description of how to
+        hidden = tool_choice == "none" and not self._prompts.writes_tools
+        prompt = self._prompts.prompt(messages, () if hidden else tools)
         compiled = None
         if self._constrained:
             spec = constrain.ToolCalls(

@@ -81,12 +81,11 @@ class ToolCallParser:
         )
         self._drop_space = False  # whitespace that comes next belongs to a delimiter
         self._count = 0
-        self._template = self.format.call
         self._reader: ArgumentReader | None = None
         self._started = CallStarted(0, "", "")
         self._raw: list[str] = []
         self._arguments: list[str] = []
-        self._closing: tuple[Atom, ...] = ()
+        self._closings: list[tuple[Atom, ...]] = []
         reasoning = self.format.reasoning
         begin = reasoning.begin.strip() if reasoning else ""
         if reasoning and prompt.rstrip().endswith(reasoning.end.strip()):
@@ -232,10 +231,11 @@ class ToolCallParser:
         self._started = CallStarted(self._count, identity, name)
         self._count += 1
         self._out.append(self._started)
-        self._template = template
-        self._closing = self.format.closing(template)
-        self._reader = make_reader(self.format, self._by_name[name], self._closing)
-        self._closing = _filled_closing(self._closing, found.holes)
+        closing = self.format.closing(template)
+        self._reader = make_reader(self.format, self._by_name[name], closing)
+        # other spellings may begin as this one does, and end otherwise
+        closings = [closing, *self._openings.other_closings(template)]
+        self._closings = [strip_spaces(_filled_closing(one, found.holes)) for one in closings]
         self._raw, self._arguments = [raw], []
         self._state = self._in_arguments
 
@@ -262,17 +262,17 @@ class ToolCallParser:
         return False
 
     def _after_arguments(self, final: bool) -> bool:
-        closing = strip_spaces(self._closing)
-        start = skip_space(self._buffer, 0) if closing else 0
-        found = match(closing, self._buffer, start, self._names, final)
-        if found.status is Status.MORE:
-            return False
-        if found.status is Status.NO:
-            return self._fail("expected the end of the call")
-        self._consume(found.end)
-        self._finish_call()
-        self._state = self._between_calls
-        return True
+        waits = False
+        for closing in self._closings:
+            start = skip_space(self._buffer, 0) if closing else 0
+            found = match(closing, self._buffer, start, self._names, final)
+            waits = waits or found.status is Status.MORE
+            if found.status is Status.YES and not waits:
+                self._consume(found.end)
+                self._finish_call()
+                self._state = self._between_calls
+                return True
+        return False if waits else self._fail("expected the end of the call")
 
     def _finish_call(self) -> None:
         started, reader = self._started, self._reader

@@ -74,6 +74,16 @@ class Openings:
             self._add(self._others, "stop", _text_atoms(stop), "")
         self._pattern: dict[tuple[bool, bool], tuple[list[_Opening], re.Pattern[str] | None]] = {}
 
+    def other_closings(self, template: str) -> list[tuple[Atom, ...]]:
+        """What follows the arguments in other spellings of a call that begins as `template` does."""
+        form = self._form
+        opening = form.opening(True, template)
+        return [
+            form.closing(other)
+            for other in (form.call, *form.variants)
+            if other != template and form.opening(True, other) == opening
+        ]
+
     @staticmethod
     def _add(openings: list[_Opening], kind: str, atoms: tuple[Atom, ...], template: str) -> None:
         atoms = strip_spaces(atoms)

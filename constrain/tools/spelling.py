@@ -17,7 +17,8 @@ __all__ = ["Spelling"]
 
 _KEPT = 256
 _made_as_text: dict[Any, Any] = {}
-_known: weakref.WeakKeyDictionary[Vocabulary, _Known] = weakref.WeakKeyDictionary()
+# By identity: vocabularies that are equal may call their special tokens differently.
+_known: dict[int, tuple[weakref.ref[Vocabulary], _Known]] = {}
 
 
 class _Known:
@@ -28,6 +29,17 @@ class _Known:
         self.special = re.compile("(" + "|".join(map(re.escape, names)) + ")") if names else None
         self.made: dict[Any, Any] = {}
         self.single = frozenset(data[0] for data in vocabulary.tokens if data and len(data) == 1)
+
+    @staticmethod
+    def of(vocabulary: Vocabulary) -> _Known:
+        """What is known of a vocabulary for as long as it lives."""
+        key = id(vocabulary)
+        found = _known.get(key)
+        if found is not None and found[0]() is vocabulary:
+            return found[1]
+        known = _Known(vocabulary)
+        _known[key] = (weakref.ref(vocabulary, lambda _: _known.pop(key, None)), known)
+        return known
 
 
 class Spelling:
@@ -41,9 +53,7 @@ class Spelling:
         self.made = _made_as_text
         self._known: _Known | None = None
         if vocabulary is not None:
-            self._known = _known.get(vocabulary)
-            if self._known is None:
-                self._known = _known[vocabulary] = _Known(vocabulary)
+            self._known = _Known.of(vocabulary)
             self.made = self._known.made
         if len(self.made) >= _KEPT:
             self.made.clear()

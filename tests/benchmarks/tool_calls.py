@@ -155,18 +155,25 @@ def judge(outcome: Outcome, message: Message, text: str) -> None:
 
 
 def measure(
-    model: Any, tokenizer: Any, prompts: Sequence[str], *, batch: int = 10, max_tokens: int = 160
+    model: Any,
+    tokenizer: Any,
+    prompts: Sequence[str],
+    *,
+    listed: Sequence[dict[str, Any]] = TOOLS,
+    modes: Sequence[str] = ("free", "auto", "required"),
+    batch: int = 10,
+    max_tokens: int = 160,
 ) -> list[Outcome]:
-    """All three ways."""
+    """An outcome for each way of decoding: "free", or a `tool_choice`."""
     from constrain.decoding import generate_batch
 
-    tools = make_tools(TOOLS)
+    tools = make_tools(listed)
     talk = ChatPrompts(tokenizer, "hermes")
     vocabulary = constrain.Vocabulary.from_tokenizer(tokenizer, model=model)
     texts = [talk.prompt([{"role": "user", "content": one}], tools) for one in prompts]
     ids = [tokenizer(one, add_special_tokens=False)["input_ids"] for one in texts]
     found = []
-    for mode in ("free", "auto", "required"):
+    for mode in modes:
         compiled = None
         if mode != "free":
             spec = constrain.ToolCalls(tools, format="hermes", tool_choice=mode)

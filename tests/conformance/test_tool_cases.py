@@ -15,11 +15,17 @@ from constrain.tools.parser import ToolCallParser, parse_message
 from constrain.tools.partial import JsonReader, partial_json
 from tests.reference import data
 from tests.reference.grammar import SlowMachine
+from tests.reference.vocabularies import TestVocabulary
 
 ECHO = [{"name": "echo", "input_schema": {"type": "object", "additionalProperties": {}}}]
 
 
-def test_tool_lists(shared_root: Path) -> None:
+def _accepts(compiled: Any, text: str) -> bool:
+    matcher = compiled.matcher()
+    return all(matcher.try_advance(byte) for byte in text.encode()) and matcher.is_accepting
+
+
+def test_tool_lists(shared_root: Path, byte_vocabulary: TestVocabulary) -> None:
     found = data.cases(shared_root, "tools")
     assert len(found) >= 6
     for case in found:
@@ -38,14 +44,17 @@ def test_tool_lists(shared_root: Path) -> None:
                 make()
             continue
         spec = make()
+        compiled = constrain.compile(spec, byte_vocabulary.vocabulary)
         slow = SlowMachine(spec.program())
         for text in case["valid"]:
+            assert _accepts(compiled, text), (case["id"], text)
             assert slow.accepts(text.encode()), (case["id"], text)
             calls = [
                 {"name": one.name, "arguments": one.arguments} for one in spec.parse(text).calls
             ]
             assert calls == json.loads(text), case["id"]
         for text in case["invalid"]:
+            assert not _accepts(compiled, text), (case["id"], text)
             assert not slow.accepts(text.encode()), (case["id"], text)
 
 
@@ -80,6 +89,7 @@ def test_delimiters_of_ordinary_and_of_special_tokens(shared_root: Path) -> None
     special = {"<think>": 301, "</think>": 302, "<tool_call>": 303, "</tool_call>": 304}
     tokens: list[bytes | None] = [bytes([one]) for one in range(256)] + [None] * 50
     vocabulary = constrain.Vocabulary(tokens, eos_token_ids=[305], special_tokens=special)
+    spec = constrain.ToolCalls(ECHO, format="hermes", reasoning="optional")
     wanted = case["input"]["expect"]["calls"]
     for written in (given, [special.get(one, one) for one in given]):
         ids: list[int] = []
@@ -90,6 +100,10 @@ def test_delimiters_of_ordinary_and_of_special_tokens(shared_root: Path) -> None
         assert message.reasoning == "hm"
         found = [{"name": one.name, "arguments": one.arguments} for one in message.calls]
         assert found == wanted
+    # where the vocabulary has the tokens, the constraint insists on them
+    compiled = constrain.compile(spec, vocabulary)
+    assert compiled.matcher().validate(ids) == len(ids)
+    assert compiled.matcher().validate([301, *b"hm", *b"</think>"]) == 10
 
 
 def test_chunks_that_end_anywhere(shared_root: Path) -> None:

@@ -114,6 +114,8 @@ def as_written(rendering: dict[str, Any], form: ToolFormat) -> tuple[str, str]:
     end = section.end.strip() if section else ""
     if rendering["exact"]:
         return answer, asked if not end or end in asked + answer else ""
+    # one template moves the system message, and with it the end of the user's turn
+    answer = answer.rpartition("[/INST]")[2]
     openings = []
     calls = wanted(rendering)
     if calls:

@@ -35,7 +35,7 @@ def schema_program(tool: Tool, order: str) -> Program:
     if found is None:
         try:
             found = JsonSchema(
-                dict(tool.parameters), extra_properties="forbid", property_order=order
+                tool.closed_parameters, extra_properties="forbid", property_order=order
             ).program()
         except ConstrainError as error:
             raise ToolError(f"its parameters: {error}", tool=tool.name) from error

@@ -26,6 +26,14 @@ from constrain.tools.errors import ToolArgumentsError, ToolChoiceError, ToolErro
 __all__ = ["CustomInput", "Tool", "ToolChoice", "make_tools", "resolve_choice"]
 
 _MAX_NAME = 256
+# What may allow an object's properties beside ``properties``.
+_OPENING = frozenset(
+    {
+        *("additionalProperties", "patternProperties", "unevaluatedProperties", "propertyNames"),
+        *("minProperties", "required", "dependentSchemas", "dependencies", "dependentRequired"),
+        *("$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "if", "not"),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +72,17 @@ class Tool:
         _check_parameters(self.name, self.parameters)
 
     @property
+    def closed_parameters(self) -> dict[str, Any]:
+        """The schema of the arguments; without any that is declared or asked for, there are none.
+
+        Objects that declare properties are closed by ``extra_properties="forbid"``.
+        """
+        schema = dict(self.parameters)
+        if not schema.get("properties") and _OPENING.isdisjoint(schema):
+            schema["additionalProperties"] = False
+        return schema
+
+    @property
     def schema(self) -> Any:
         """The arguments as a `JsonSchema` that forbids what is not declared; made once."""
         if "schema" not in self._cache:
@@ -71,7 +90,10 @@ class Tool:
 
             try:
                 self._cache["schema"] = JsonSchema(
-                    self.parameters, extra_properties="forbid", whitespace="any", numbers="any"
+                    self.closed_parameters,
+                    extra_properties="forbid",
+                    whitespace="any",
+                    numbers="any",
                 )
             except ConstrainError as error:
                 raise ToolError(f"its parameters: {error}", tool=self.name) from error

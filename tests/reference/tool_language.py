@@ -111,7 +111,7 @@ class Reference:
 
     def _arguments(self, node: Node, closing: Chain, text: str, at: int) -> frozenset[int]:
         if isinstance(node, Json) and node.style.is_plain:
-            spec = constrain.JsonSchema(dict(node.tool.parameters), extra_properties="forbid")
+            spec = constrain.JsonSchema(node.tool.closed_parameters, extra_properties="forbid")
             return self._spelled(node, spec, text, at)
         tool = node.tool  # type: ignore[union-attr]
         found = set()

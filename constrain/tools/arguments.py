@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from constrain.errors import ConstrainError, UnsupportedError
@@ -12,7 +14,7 @@ from constrain.tools.language import ArgumentsNode, Json
 
 if TYPE_CHECKING:
     from constrain.program import Program
-    from constrain.tools.nets import Spelling
+    from constrain.tools.spelling import Spelling
 
 __all__ = ["arguments_program"]
 
@@ -22,22 +24,23 @@ def arguments_program(node: ArgumentsNode, spelling: Spelling, order: str) -> tu
 
     Raises ToolError for what the schema says.
     """
-    program = schema_program(node.tool, order)
+    program = _schema_program(node.tool, order)
     if isinstance(node, Json) and node.style.is_plain:
         return program, False
     raise UnsupportedError(f"arguments of style {type(node).__name__} are not compiled yet")
 
 
-def schema_program(tool: Tool, order: str) -> Program:
-    """The program of a tool's arguments as JSON, kept with the tool."""
-    key = ("program", order)
-    found: Program | None = tool.kept(key)
-    if found is None:
-        try:
-            found = JsonSchema(
-                tool.closed_parameters, extra_properties="forbid", property_order=order
-            ).program()
-        except ConstrainError as error:
-            raise ToolError(f"its parameters: {error}", tool=tool.name) from error
-        tool.keep(key, found)
-    return found
+def _schema_program(tool: Tool, order: str) -> Program:
+    """The program of a tool's arguments as JSON."""
+    try:
+        return _program(json.dumps(tool.closed_parameters), order)
+    except ConstrainError as error:
+        raise ToolError(f"its parameters: {error}", tool=tool.name) from error
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ToolError(f"its parameters are not JSON: {error}", tool=tool.name) from error
+
+
+@lru_cache(maxsize=512)
+def _program(schema: str, order: str) -> Program:
+    """Kept, since servers are sent the same tools with every request."""
+    return JsonSchema(json.loads(schema), extra_properties="forbid", property_order=order).program()

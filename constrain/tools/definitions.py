@@ -99,14 +99,6 @@ class Tool:
                 raise ToolError(f"its parameters: {error}", tool=self.name) from error
         return self._cache["schema"]
 
-    def kept(self, key: Any) -> Any:
-        """What was kept of this tool under a key, None if nothing was."""
-        return self._cache.get(key)
-
-    def keep(self, key: Any, value: Any) -> None:
-        """Keep what was made of this tool."""
-        self._cache[key] = value
-
     def validate(self, arguments: Mapping[str, Any] | str) -> dict[str, Any]:
         """The arguments as a dict, checked against the schema exactly as a constraint would.
 

@@ -107,6 +107,8 @@ _LAZY["ToolCalls"] = "constrain.tools.constraint"
 
 def __getattr__(name: str) -> Any:
     module = _LAZY.get(name)
+    if name == "grammars":
+        return importlib.import_module("constrain.grammars")
     if module is None:
         raise AttributeError(f"module 'constrain' has no attribute {name!r}")
     value = getattr(importlib.import_module(module), name)

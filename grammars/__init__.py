@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
@@ -123,12 +123,12 @@ def _known(name: str) -> str:
     return name
 
 
-@lru_cache(maxsize=None)
+@cache
 def _read(file: str) -> str:
     return (_FOLDER / file).read_text(encoding="utf-8")
 
 
-@lru_cache(maxsize=None)
+@cache
 def _info(name: str) -> GrammarInfo:
     file, maker = _GRAMMARS[name]
     about = header(_read(file))

@@ -34,7 +34,8 @@ def program(source: str, depth: int = 4) -> str:
     items of `with`, `match` on several subjects, sums as patterns, stars in subscripts; in strings
     \\N{...}; in the fields of format strings all but names, numbers, strings, arithmetic, calls and
     items; format strings that are raw or joined to bytes; letters of names beyond Latin, Greek,
-    Cyrillic, kana and common ideographs; carriage returns and form feeds. What Python's compiler
+    Cyrillic, kana and common ideographs; carriage returns and form feeds; key words without white space before them
+    behind brackets and strings. What Python's compiler
     refuses although its parser accepts it (a return outside of functions) is accepted.
     """
     if isinstance(depth, bool) or not isinstance(depth, int) or not 0 <= depth <= _MAX_DEPTH:
@@ -50,7 +51,8 @@ def expression(source: str) -> str:
     Leaves out: stars in subscripts; in strings \\N{...}; in the fields of format strings all but
     names, numbers, strings, arithmetic, calls and items; format strings that are raw or joined to
     bytes; letters of names beyond Latin, Greek, Cyrillic, kana and common ideographs; carriage
-    returns and form feeds.
+    returns and form feeds; key words without white space before them behind brackets and strings, as in
+    (a)if b else c.
     """
     return _Writer(source, 0).grammar("expressions")
 
@@ -159,13 +161,15 @@ class _Writer:
             elif piece in self.rules:
                 yield self.place(piece, place.inside or brackets > 0, level)
             elif piece[0] == "_":
-                yield self.raw(piece, level)
+                yield self.raw(piece, place.inside or brackets > 0, level)
             else:
                 brackets += (piece in _OPENING) - (piece in _CLOSING)
                 yield self.token(piece, place.inside or brackets > 0)
 
-    def raw(self, name: str, level: int) -> str:
+    def raw(self, name: str, inside: bool, level: int) -> str:
         """A token behind which there is no white space."""
+        if name == "_GAP":
+            return self.space(inside)
         body = self.tokens[name]
         if "<INDENT>" in body:
             name, body = f"{name}_{level}", body.replace("<INDENT>", " " * (_INDENT * level))
@@ -183,11 +187,15 @@ class _Writer:
                 name = self.symbols.setdefault(piece, f"SIGN_{len(self.symbols)}")
         elif piece in self.verbatim_names:
             # A rule: white space is a token of its own there.
-            space = "SPACE_IN" if inside else "SPACE_OUT"
-            self.used[space] = "/<INSIDE>+/" if inside else "/<OUTSIDE>+/"
-            return f"{piece} {space}?"
+            return f"{piece} {self.space(inside)}?"
         name = f"{name}_IN" if inside else f"{name}_OUT"
         self.used[name] = f"({body}) {'INSIDE' if inside else 'OUTSIDE'}"
+        return name
+
+    def space(self, inside: bool) -> str:
+        """The name of a token of white space alone."""
+        name = "SPACE_IN" if inside else "SPACE_OUT"
+        self.used[name] = "/<INSIDE>+/" if inside else "/<OUTSIDE>+/"
         return name
 
     def expanded(self, text: str) -> str:

@@ -115,7 +115,9 @@ def sql(source: str, tables: Mapping[str, Iterable[str]] | None = None) -> str:
         if not found:
             raise ConstrainError(f"tables: {name!r} has no columns")
     reserved = {
-        word for line in re.findall(r"^NOT_.*$", source, re.M) for word in re.findall(r"[a-z_]{2,}", line)
+        word
+        for line in re.findall(r"^NOT_.*$", source, re.M)
+        for word in re.findall(r"[a-z_]{2,}", line)
     }
 
     def named(name: str) -> str:
@@ -141,11 +143,21 @@ def sql(source: str, tables: Mapping[str, Iterable[str]] | None = None) -> str:
     ]
     before, rest = source.split("// -- names --\n")
     after = rest.split("// -- end of names --\n")[1]
-    # Other names for tables would hide them, so there are none.
-    for part in (r" \(AS\? alias\)\?", r"\(WITH common.*?\)\? ", r"(?m)^common:.*\n"):
-        before, count = re.subn(part, "", before)
-        if not count:
-            raise ConstrainError(f"sql.lark was changed: it has no {part!r}")
+    # Subqueries in FROM and other names for tables would hide the columns, so there are none.
+    parts = [
+        (r" \(AS alias \| GAP alias\)\?", ""),
+        (r"\(WITH common.*?\)\? ", ""),
+        (r"(?m)^common:.*\n", ""),
+        (r'\(table \| "\(" query "\)"\)', "table"),
+        (r"\n +\| SELECT \(DISTINCT \| ALL\)\? value .*", ""),
+    ]
+    if len(tables) == 1:
+        parts.append((r" join\*", ""))
+        parts.append((r"(?m)^join:.*\n(?: +\|.*\n)*", ""))
+    for part, other in parts:
+        before, count = re.subn(part, other, before)
+        if count != 1:
+            raise ConstrainError(f"sql.lark was changed: it has {part!r} {count} times")
     return before + "\n".join(rules) + "\n" + after
 
 

@@ -1,4 +1,5 @@
-"""From command-line options to a constraint: ``--schema``, ``--model-class``, ``--regex``, ``--choice``."""
+"""From command-line options to a constraint: ``--schema``, ``--model-class``, ``--regex``, ``--choice``,
+and the grammars of `constrain.cli._grammar`."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from constrain.cli._errors import CliError, ExitCode, os_reason
+from constrain.cli._errors import CliError, ExitCode, os_reason, placed
+from constrain.cli._grammar import GRAMMAR_OPTIONS, add_grammar_options, build_grammar
 from constrain.cli._json import JsonInputError, decode_utf8, parse_json
 from constrain.errors import ConstrainError
 
@@ -21,7 +23,7 @@ __all__ = ["Constraint", "add_constraint_options", "build_constraint", "read_sch
 class Constraint:
     """What the output must satisfy, and how messages and prompts speak of it."""
 
-    spec: Any  # a constrain spec: JsonSchema, Regex or Choice
+    spec: Any  # a constrain spec: JsonSchema, Regex, Choice, Lark or Gbnf
     name: str  # the file, option or class, for messages
     is_json: bool
     schema: Any = None  # the JSON Schema, where there is one
@@ -30,7 +32,7 @@ class Constraint:
 
 
 def add_constraint_options(parser: argparse.ArgumentParser, *, text: bool) -> None:
-    """Add the options of a constraint, one of which is required; `text` adds regex and choice."""
+    """Add the options of a constraint, one of which is required; `text` adds what is not JSON."""
     group = parser.add_argument_group("what the output must be (one is required)")
     group.add_argument("--schema", metavar="FILE", help="a JSON Schema, as a file")
     group.add_argument(
@@ -48,6 +50,7 @@ def add_constraint_options(parser: argparse.ArgumentParser, *, text: bool) -> No
             action="append",
             help="a text the output may be; repeat for each",
         )
+        add_grammar_options(group)
     group.add_argument(
         "--extra-properties",
         choices=("forbid", "schema"),
@@ -61,13 +64,13 @@ def build_constraint(args: argparse.Namespace) -> Constraint:
     """The constraint that the options name.  Raises CliError with the place of any mistake in it."""
     given = [
         option
-        for option in ("schema", "model_class", "regex", "choice")
+        for option in ("schema", "model_class", "regex", "choice", *GRAMMAR_OPTIONS)
         if getattr(args, option, None) is not None
     ]
     if len(given) != 1:
         names = ["--schema", "--model-class"]
         if hasattr(args, "regex"):
-            names += ["--regex", "--choice"]
+            names += ["--regex", "--choice", *(f"--{option}" for option in GRAMMAR_OPTIONS)]
         told = " and ".join(f"--{name.replace('_', '-')}" for name in given)
         problem = f"{told} exclude each other" if given else "no constraint is given"
         raise CliError(f"{problem}; give one of {', '.join(names)}", ExitCode.USAGE)
@@ -75,6 +78,9 @@ def build_constraint(args: argparse.Namespace) -> Constraint:
         return _from_schema(args.schema, args.extra_properties)
     if given == ["model_class"]:
         return _from_class(args.model_class, args.extra_properties)
+    if given[0] in GRAMMAR_OPTIONS:
+        name, make = build_grammar(args)
+        return _checked(make, name, is_json=False)
     import constrain
 
     if given == ["regex"]:
@@ -167,5 +173,5 @@ def _checked(
         spec = make()
         _runtime.compile_alone(spec)
     except ConstrainError as error:
-        raise CliError(f"{name}: {error}") from error
+        raise CliError(placed(name, error)) from error
     return Constraint(spec, name, is_json, schema, check)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-__all__ = ["CliError", "ExitCode", "os_reason"]
+from constrain.errors import ConstrainError, GrammarError
+
+__all__ = ["CliError", "ExitCode", "os_reason", "placed"]
 
 
 class ExitCode(IntEnum):
@@ -34,3 +36,10 @@ class CliError(Exception):
 def os_reason(error: OSError) -> str:
     """The operating system's own words ("No such file or directory"), without the errno."""
     return error.strerror or str(error) or type(error).__name__
+
+
+def placed(name: str, error: ConstrainError) -> str:
+    """An error of the input `name` as a sentence; compilers' FILE:LINE:COLUMN where they are known."""
+    if isinstance(error, GrammarError) and error.line is not None:
+        return f"{name}:{error.line}:{error.column}: {error.message}"
+    return f"{name}: {error}"

@@ -30,6 +30,8 @@ examples:
   constrain generate "Describe a fruit." --schema fruit.json
   constrain generate "Is the sky blue?" --choice yes --choice no
   constrain generate "A phone number:" --regex '\\+[0-9]{1,3} [0-9]{6,12}' --temperature 0
+  constrain generate "The largest city?" --grammar sql --set 'tables={"city": ["name", "size"]}'
+  constrain generate "A haiku." --gbnf haiku.gbnf
   echo "Where is Rome?" | constrain generate - --model-class places:Place --seed 7
 """
 
@@ -39,8 +41,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser(
         "generate",
         help="generate one text that satisfies a constraint",
-        description="Generate one text that satisfies a JSON Schema, a type, a regular expression "
-        "or a list of choices, and write it to standard output as it comes.",
+        description="Generate one text that satisfies a JSON Schema, a type, a regular expression, "
+        "a grammar or a list of choices, and write it to standard output as it comes.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

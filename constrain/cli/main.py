@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Sequence
 from importlib import metadata
 
-from constrain.cli import bench_model, call, check, extract, generate
+from constrain.cli import bench_model, call, check, extract, generate, grammars
 from constrain.cli._errors import CliError, ExitCode, os_reason
 from constrain.errors import ConstrainError
 
@@ -24,8 +24,10 @@ examples:
   constrain extract tickets.jsonl --schema ticket.json --output tickets.out.jsonl
   constrain generate "Is the sky blue?" --choice yes --choice no
   constrain call "Is it cold in Oslo?" --tools tools.json
+  constrain generate "When was the moon landing?" --grammar iso8601
   constrain check ticket.json
   constrain bench-model --batch 1,8
+  constrain grammars
 
 exit codes:
   0    everything went well
@@ -43,7 +45,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="constrain",
         description="Text from a language model that always satisfies a JSON Schema, a regular "
-        "expression or a list of choices.",
+        "expression, a grammar or a list of choices.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -54,6 +56,7 @@ def build_parser() -> argparse.ArgumentParser:
     extract.add_parser(commands)
     check.add_parser(commands)
     bench_model.add_parser(commands)
+    grammars.add_parser(commands)
     return parser
 
 

@@ -70,7 +70,7 @@ def test_help_lists_commands_and_exit_codes(capsys):
         assert word in out
 
 
-@pytest.mark.parametrize("command", ["generate", "extract", "check"])
+@pytest.mark.parametrize("command", ["generate", "extract", "check", "grammars"])
 def test_each_command_has_help_with_examples(command, capsys):
     assert main([command, "--help"]) == 0
     assert "examples:" in capsys.readouterr().out
@@ -95,6 +95,17 @@ def test_version(capsys):
         (["generate", "hi", "--regex", "a", "--max-tokens", "0"], "--max-tokens"),
         (["generate", "hi", "--model-class", "no_colon"], "MODULE:CLASS"),
         (["extract", "a.jsonl"], "no constraint is given"),
+        (["generate", "hi", "--regex", "a", "--grammar", "json"], "exclude each other"),
+        (["generate", "hi", "--grammar", "csv", "--set", "header"], "KEY=VALUE"),
+        (["generate", "hi", "--grammar", "csv", "--set", "a=1", "--set", "a=2"], "given twice"),
+        (["generate", "hi", "--gbnf", "x", "--set", "a=1"], "--set goes with"),
+        (["generate", "hi", "--grammar", "json", "--start", "x"], "--start goes with"),
+        (["check"], "nothing to check"),
+        (["check", "a.json", "--grammar", "json"], "exclude each other"),
+        (["check", "--grammar", "json", "--draft", "7"], "--draft goes with"),
+        (["check", "a.json", "--start", "x"], "--start goes with"),
+        (["grammars", "--about"], "needs the name"),
+        (["grammars", "nothing"], "no grammar 'nothing'"),
     ],
 )
 def test_usage_errors_exit_2(argv, message, capsys):
@@ -427,3 +438,76 @@ def test_template():
     for lone in ("a {} b", "a { b", "a } b", "{a{b}}"):
         with pytest.raises(CliError, match="brace"):
             Template(lone)
+
+
+def test_generate_with_grammars(engine, tmp_path, capfd):
+    lark = tmp_path / "g.lark"
+    (tmp_path / "parts.lark").write_text("NUM: /[0-9]/", encoding="utf-8")
+    lark.write_text("%import parts.NUM\nmain: NUM+", encoding="utf-8")
+    gbnf = tmp_path / "g.gbnf"
+    gbnf.write_text('root ::= "a"\nother ::= "b"', encoding="utf-8")
+    for options in (
+        ["--lark", str(lark), "--start", "main"],
+        ["--gbnf", str(gbnf)],
+        ["--gbnf", str(gbnf), "--start", "other"],
+        ["--grammar", "semver"],
+        ["--grammar", "csv", "--set", 'header=["a", "b"]', "--set", "delimiter=;"],
+    ):
+        assert main(["generate", "?", *options]) == 0
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "message"),
+    [
+        ("--gbnf", 'root ::= "a"\nb ::= c', "FILE:2:7: the rule 'c' is used but not defined"),
+        ("--lark", 'start: "a" b', "FILE:1:12: "),
+        ("--lark", 'start: "a"\nx: (', "FILE:2:"),
+        ("--gbnf", 'root ::= "a" root', "FILE: "),
+        ("--lark", b"start: \xff", "FILE: byte 0xff at byte offset 7"),
+    ],
+)
+def test_errors_in_grammars_name_file_line_and_column(
+    option, text, message, tmp_path, engine, capfd
+):
+    path = tmp_path / "grammar.txt"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    for argv, code in (
+        (["generate", "?", option, str(path)], 3),
+        (["check", option, str(path)], 1),
+    ):
+        if isinstance(text, bytes):
+            code = 3
+        assert main(argv) == code
+        assert message.replace("FILE", str(path)) in capfd.readouterr().err
+    assert main(["check", option, str(tmp_path / "missing")]) == 3
+    assert "cannot read the grammar" in capfd.readouterr().err
+
+
+def test_check_reports_on_grammars(tmp_path, capfd):
+    path = tmp_path / "g.gbnf"
+    path.write_text('root ::= "a"+', encoding="utf-8")
+    assert main(["check", "--gbnf", str(path)]) == 0
+    assert f"{path}: ok" in capfd.readouterr().out
+    assert main(["check", "--grammar", "iso8601", "--json"]) == 0
+    shown = json.loads(capfd.readouterr().out)
+    assert shown["ok"] is True
+    assert shown["size"]["states"] > 50
+    path.write_text('root ::= "a" root', encoding="utf-8")
+    assert main(["check", "--gbnf", str(path), "--json"]) == 1
+    assert json.loads(capfd.readouterr().out)["error"]["kind"] == "UnsatisfiableError"
+
+
+def test_grammars_are_listed_and_shown(capsys):
+    assert main(["grammars"]) == 0
+    out = capsys.readouterr().out
+    assert "\niso8601 " in out
+    assert len(out.splitlines()) >= 13
+    assert main(["grammars", "sql", "--about"]) == 0
+    assert "Leaves out" in capsys.readouterr().out
+    assert main(["grammars", "csv", "--set", 'header=["a", "b"]']) == 0
+    assert '"a,b"' in capsys.readouterr().out
+    assert main(["grammars", "--json"]) == 0
+    assert {"name", "format", "parameters"} < json.loads(capsys.readouterr().out)[0].keys()
+    assert main(["grammars", "csv"]) == 2
+    assert "needs the parameter 'header'" in capsys.readouterr().err

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import constrain
 from constrain.errors import (
     GrammarError,
     LimitExceededError,
@@ -15,6 +16,7 @@ from constrain.errors import (
 )
 from constrain.specs import Lark
 from tests.reference.grammar import SlowMachine
+from tests.reference.vocabularies import byte_vocabulary
 
 lark = pytest.importorskip("lark")
 
@@ -94,3 +96,18 @@ def test_larks_own_python_grammar_compiles() -> None:
     assert machine.accepts(b"x = f(a, *b)[1:2] if y else {1: 'z'}\n")
     assert machine.accepts(b"def f(x):\n{return x\n}")
     assert not machine.accepts(b"x = = 1\n")
+
+
+def test_completions_find_a_way_around_lookahead() -> None:
+    # The shortest text without the word borders, "ka..." with no blanks, is none.
+    grammar = 'start: (K NAME)~6 END\nK: /k\\b/\nNAME: /[a-z]+/\nEND: /end(?!;)/\n%ignore " "'
+    compiled = constrain.compile(Lark(grammar), byte_vocabulary().vocabulary)
+    matcher = compiled.matcher()
+    for byte in b"k ab k":
+        matcher.advance(byte)
+    rest = matcher.completion(100)
+    assert rest is not None
+    assert len(rest) < 30
+    for byte in rest:
+        matcher.advance(byte)
+    assert matcher.is_accepting

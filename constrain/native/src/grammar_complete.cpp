@@ -1,6 +1,8 @@
 // Completions and descriptions of a grammar machine's configurations.
 #include <algorithm>
 #include <bitset>
+#include <queue>
+#include <tuple>
 #include <unordered_set>
 
 #include "constrain/grammar_machine.hpp"
@@ -251,14 +253,27 @@ bool GrammarMachine::walk_out(const Config& config, std::string& out, size_t lim
   return true;
 }
 
-// Breadth first over configurations: for what obligations stand in the way of.
+// The least number of bytes to a way out, obligations aside: never more than there really are.  What
+// an embedded text still needs is not asked for, since that can be a search of its own.
+uint32_t GrammarMachine::way_out(const Config& config, Distances& known) {
+  if (is_place(config)) return stack_distance(config.w[kStacks], known);
+  uint32_t best = kFar;
+  for (const Item& item : items(config)) {
+    const uint32_t own = place_key(item.key) ? 0 : tables_.distance(state_of(item.key));
+    best = std::min(best, sum(own, stack_distance(item.stacks, known)));
+  }
+  return best;
+}
+
+// Best first over configurations: for what obligations stand in the way of.  The way out that there
+// would be without them leads the search; where they bar it, its neighbours are tried.
 bool GrammarMachine::search_out(const Config& config, std::string& out, size_t limit) {
   struct Node {
     Config config;
     uint32_t parent;
+    uint32_t depth;
     uint8_t byte;
   };
-  std::vector<Node> nodes{{config, 0, 0}};
   struct Hash {
     size_t operator()(const Config& c) const {
       size_t h = 0;
@@ -266,21 +281,37 @@ bool GrammarMachine::search_out(const Config& config, std::string& out, size_t l
       return h;
     }
   };
+  struct Open {
+    uint64_t cost;
+    uint32_t node;
+    bool operator<(const Open& o) const { return std::tie(cost, node) > std::tie(o.cost, o.node); }
+  };
+  measure();
+  Distances known{{GrammarStacks::kOnlyBottom, 0}};
+  std::vector<Node> nodes{{config, 0, 0, 0}};
   std::unordered_set<Config, Hash> seen{config};
-  for (uint32_t i = 0; i < nodes.size(); ++i) {
+  std::priority_queue<Open> open;
+  open.push({0, 0});
+  while (!open.empty()) {
+    const uint32_t i = open.top().node;
+    open.pop();
     if (accepts(nodes[i].config)) {
       std::string text;
       for (uint32_t at = i; at != 0; at = nodes[at].parent) text += char(nodes[at].byte);
-      if (text.size() > limit) return false;
       std::ranges::reverse(text);
       out += text;
       return true;
     }
     if (nodes.size() > kSearchBudget) return false;
+    if (nodes[i].depth >= limit) continue;
     for (unsigned byte = 0; byte < 256; ++byte) {
       Config next = nodes[i].config;
       if (!step(next, uint8_t(byte)) || !seen.insert(next).second) continue;
-      nodes.push_back({next, i, uint8_t(byte)});
+      const uint32_t left = way_out(next, known);
+      if (left >= kFar) continue;
+      const uint32_t depth = nodes[i].depth + 1;
+      open.push({2 * uint64_t{left} + depth, uint32_t(nodes.size())});
+      nodes.push_back({next, i, depth, uint8_t(byte)});
     }
   }
   return false;

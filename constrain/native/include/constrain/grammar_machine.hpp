@@ -138,6 +138,7 @@ class GrammarMachine final : public Machine {
   bool search_out(const Config& config, std::string& out, size_t limit);
   using Distances = std::unordered_map<StackId, uint32_t>;
   void measure();
+  uint32_t way_out(const Config& config, Distances& known);
   uint32_t stack_distance(StackId stacks, Distances& known);
 
   GrammarForeign foreign_;

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from constrain.errors import ConstrainError
+from constrain.grammars._templates import pruned
 
 __all__ = ["expression", "program"]
 
@@ -141,7 +142,7 @@ class _Writer:
         needed = [name for name in self.tokens if name not in known and name[0] != "_"]
         lines += [f"{name}: {self.tokens[name]}" for name in needed]
         lines += [f"{name}: /<{name}>*/" for name in ("OUTSIDE", "INSIDE")]
-        return self.expanded("\n".join([*lines, "", self.verbatim, ""]))
+        return self.expanded(pruned("\n".join([*lines, "", self.verbatim, ""])))
 
     def place(self, name: str, inside: bool, level: int) -> _Place:
         if name not in self.with_lines:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from constrain.errors import ConstrainError
 
-__all__ = ["REQUIRED", "arithmetic", "csv", "sql", "xml"]
+__all__ = ["REQUIRED", "arithmetic", "csv", "pruned", "sql", "xml"]
 
 REQUIRED = {"csv": ("header",), "xml": ("names",)}
 
@@ -49,7 +50,7 @@ def csv(
     shown = delimiter.join(_csv_cell(name, delimiter) for name in columns)
     excluded = "\\t" if delimiter == "\t" else delimiter
     plain = f'[^"\\r\\n\\x00{excluded}]' + ("+" if len(columns) == 1 else "*")
-    return (
+    return pruned(
         source.replace("@HEADER@", _literal(shown))
         .replace("@ROW@", between.join(cells))
         .replace("@PLAIN@", plain)
@@ -158,7 +159,25 @@ def sql(source: str, tables: Mapping[str, Iterable[str]] | None = None) -> str:
         before, count = re.subn(part, other, before)
         if count != 1:
             raise ConstrainError(f"sql.lark was changed: it has {part!r} {count} times")
-    return before + "\n".join(rules) + "\n" + after
+    return pruned(before + "\n".join(rules) + "\n" + after)
+
+
+def pruned(text: str) -> str:
+    """A grammar without the definitions of one line that nothing else in it names."""
+    while True:
+        names = re.findall(r"[\w-]+", re.sub(r"(?m)^(?:#|//).*", "", text))
+        once = {name for name, count in Counter(names).items() if count == 1} - {"root", "start"}
+        kept = [
+            line
+            for line in text.split("\n")
+            if not (found := _DEFINED.match(line)) or found[1] not in once
+        ]
+        if len(kept) == text.count("\n") + 1:
+            return text
+        text = "\n".join(kept)
+
+
+_DEFINED = re.compile(r"([\w-]+)(?:: | +::= )")
 
 
 def _lark_literal(text: str) -> str:

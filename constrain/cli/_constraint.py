@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from constrain.cli._errors import CliError, ExitCode, os_reason, placed
+from constrain.cli._errors import CliError, ExitCode, os_reason, placed, told_warnings
 from constrain.cli._grammar import GRAMMAR_OPTIONS, add_grammar_options, build_grammar
 from constrain.cli._json import JsonInputError, decode_utf8, parse_json
 from constrain.errors import ConstrainError
@@ -171,7 +171,8 @@ def _checked(
 
     try:
         spec = make()
-        _runtime.compile_alone(spec)
+        with told_warnings(name):
+            _runtime.compile_alone(spec)
     except ConstrainError as error:
         raise CliError(placed(name, error)) from error
     return Constraint(spec, name, is_json, schema, check)

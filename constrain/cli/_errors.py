@@ -6,11 +6,15 @@ A command reports a failure by raising `CliError` with a complete sentence that 
 
 from __future__ import annotations
 
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import IntEnum
 
-from constrain.errors import ConstrainError, GrammarError
+from constrain.errors import ConstrainError, GrammarError, GrammarWarning
 
-__all__ = ["CliError", "ExitCode", "os_reason", "placed"]
+__all__ = ["CliError", "ExitCode", "os_reason", "placed", "told_warnings"]
 
 
 class ExitCode(IntEnum):
@@ -41,5 +45,20 @@ def os_reason(error: OSError) -> str:
 def placed(name: str, error: ConstrainError) -> str:
     """An error of the input `name` as a sentence; compilers' FILE:LINE:COLUMN where they are known."""
     if isinstance(error, GrammarError) and error.line is not None:
-        return f"{name}:{error.line}:{error.column}: {error.message}"
+        return f"{error.file or name}:{error.line}:{error.column}: {error.message}"
     return f"{name}: {error}"
+
+
+@contextmanager
+def told_warnings(name: str) -> Iterator[None]:
+    """Warnings about the grammar `name` as lines on standard error."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always", GrammarWarning)
+        yield
+    for warning in found:
+        if issubclass(warning.category, GrammarWarning):
+            sys.stderr.write(f"constrain: warning: {name}: {warning.message}\n")
+        else:
+            warnings.warn_explicit(
+                warning.message, warning.category, warning.filename, warning.lineno
+            )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import warnings
 from typing import Any
 
 from constrain.cli import _runtime
@@ -14,7 +15,7 @@ from constrain.cli._constraint import read_schema
 from constrain.cli._errors import CliError, ExitCode, placed
 from constrain.cli._grammar import GRAMMAR_OPTIONS, add_grammar_options, build_grammar
 from constrain.cli._output import write_text
-from constrain.errors import ConstrainError
+from constrain.errors import ConstrainError, GrammarWarning
 
 __all__ = ["add_parser", "run"]
 
@@ -89,17 +90,19 @@ def _check_grammar(args: argparse.Namespace) -> ExitCode:
             raise CliError(f"--{shown} goes with a schema", ExitCode.USAGE)
     name, make = build_grammar(args)
     try:
-        program = _runtime.compile_alone(make()).program
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GrammarWarning)  # they are in the notes
+            program = _runtime.compile_alone(make()).program
     except ConstrainError as error:
         return _failed(args, "grammar", name, error)
-    warnings = [str(finding) for finding in program.notes.get("findings", ())]
-    failed = args.strict and warnings
+    found = list(map(str, program.notes.get("warnings", ())))
+    failed = args.strict and found
     if args.json:
         size = {"states": program.args[1], "bytes": 4 * len(program.args)}
-        _print_json({"grammar": name, "ok": not failed, "warnings": warnings, "size": size})
+        _print_json({"grammar": name, "ok": not failed, "warnings": found, "size": size})
     else:
-        verdict = _verdict({"error": 0, "warning": len(warnings)})
-        write_text("".join(f"{line}\n" for line in (f"{name}: {verdict}", *warnings)))
+        verdict = _verdict({"error": 0, "warning": len(found)})
+        write_text("".join(f"{line}\n" for line in (f"{name}: {verdict}", *found)))
     return ExitCode.FAILED if failed else ExitCode.OK
 
 

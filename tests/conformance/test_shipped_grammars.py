@@ -9,6 +9,7 @@ only if the real parser reads it; random walks end in texts that the real parser
 from __future__ import annotations
 
 import random
+import warnings
 from functools import cache
 from typing import Any
 
@@ -40,7 +41,9 @@ each = pytest.mark.parametrize("index", range(len(SHIPPED)), ids=[entry.id for e
 @each
 def test_texts_and_mutations(index: int) -> None:
     entry: Shipped = SHIPPED[index]
-    compiled = constrain.compile(_spec(index), byte_vocabulary().vocabulary)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", constrain.GrammarWarning)
+        compiled = constrain.compile(_spec(index), byte_vocabulary().vocabulary)
     for text in entry.texts:
         assert entry.judge(text), f"the real parser refuses {text!r}"
         assert _accepts(compiled, text), text
@@ -78,7 +81,7 @@ def test_walks(index: int, small_vocabulary: TestVocabulary) -> None:
 
 def test_expressions_of_the_standard_library() -> None:
     compiled = constrain.compile(grammars.load("python-expression"), byte_vocabulary().vocabulary)
-    found = list(expressions(files=6, per_file=60, seed=1))
+    found = list(expressions(files=5, per_file=40, seed=1))
     refused = [text for text in found if not _accepts(compiled, text)]
-    assert len(found) > 200
+    assert len(found) > 150
     assert not refused, refused[:5]

@@ -518,6 +518,7 @@ SHIPPED: list[Shipped] = [
             "del f()",
             "with a as b(): c",
         ],
+        {"depth": 2},
     ),
     Shipped(
         "python-expression",

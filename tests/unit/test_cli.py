@@ -454,7 +454,10 @@ def test_generate_with_grammars(engine, tmp_path, capfd):
         ["--grammar", "csv", "--set", 'header=["a", "b"]', "--set", "delimiter=;"],
     ):
         assert main(["generate", "?", *options]) == 0
-    assert capfd.readouterr().err == ""
+    lines = capfd.readouterr().err.splitlines()
+    assert len(lines) == 2
+    assert lines[0].startswith(f"constrain: warning: {gbnf}: ")
+    assert "other" in lines[0]
 
 
 @pytest.mark.parametrize(
@@ -493,6 +496,11 @@ def test_check_reports_on_grammars(tmp_path, capfd):
     shown = json.loads(capfd.readouterr().out)
     assert shown["ok"] is True
     assert shown["size"]["states"] > 50
+    path.write_text('root ::= "a"\nb ::= "c"', encoding="utf-8")
+    assert main(["check", "--gbnf", str(path)]) == 0
+    assert "1 warning\n" in capfd.readouterr().out
+    assert main(["check", "--gbnf", str(path), "--strict", "--json"]) == 1
+    assert "'b'" in json.loads(capfd.readouterr().out)["warnings"][0]
     path.write_text('root ::= "a" root', encoding="utf-8")
     assert main(["check", "--gbnf", str(path), "--json"]) == 1
     assert json.loads(capfd.readouterr().out)["error"]["kind"] == "UnsatisfiableError"

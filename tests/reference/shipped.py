@@ -565,6 +565,7 @@ SHIPPED: list[Shipped] = [
             "1__0",
             "0x",
             "1.real",
+            "1. real",
             "'\\x1'",
             "b'é'",
             "'a' b'c'",

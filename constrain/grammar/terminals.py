@@ -278,6 +278,11 @@ def _minimal(
 ) -> tuple[list[int], Obligations]:
     """Minimises the automaton of obligations; 0 is always met, _FAIL never."""
     rows = [[(0, 255, 0)], [(0, 255, 1)], *rows[2:]]
+    # What can never be met any more is broken: kept, it would be a dead end.
+    met = [0, *(state for state, end in enumerate(ends) if end)]
+    live = live_states(met, [[target for _, _, target in row] for row in rows])
+    rows = [[(a, b, t if t in live else 1) for a, b, t in row] for row in rows]
+    begins = [state if state in live else 1 for state in begins]
     number = Numbers(row_classes([int(e) for e in ends], rows))
     number(0)
     number(1)
@@ -294,8 +299,8 @@ def _minimal(
         row = [(a, b, rename(t)) for a, b, t in rows[number.order[at]]]
         result.append(tuple(r for r in merge_ranges(row) if r[2] != _FAIL))
         at += 1
-    met = [ends[state] for state in number.order]
-    return starts, Obligations(tuple(result), (met[0], *met[2:]))
+    at_end = [ends[state] for state in number.order]
+    return starts, Obligations(tuple(result), (at_end[0], *at_end[2:]))
 
 
 def minimal_terminal(

@@ -111,3 +111,19 @@ def test_completions_find_a_way_around_lookahead() -> None:
     for byte in rest:
         matcher.advance(byte)
     assert matcher.is_accepting
+<<<<<<< HEAD
+=======
+
+
+def test_no_dead_end_behind_what_is_ignored_to_the_end_of_its_line() -> None:
+    # Behind "#" only the end of the line could come, and nothing reads that.
+    compiled = constrain.compile(
+        Lark('start: "a"\n%ignore /#[^\\n]*/'), byte_vocabulary().vocabulary
+    )
+    matcher = compiled.matcher()
+    assert not matcher.try_advance(ord("#"))
+    for byte in b"a# b":
+        matcher.advance(byte)
+    assert matcher.is_accepting
+    assert not matcher.try_advance(ord("\n"))
+>>>>>>> grammars

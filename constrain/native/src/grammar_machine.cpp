@@ -9,6 +9,7 @@ namespace {
 
 constexpr uint32_t kNone = GrammarTables::kNone;
 constexpr uint32_t kUnset = 0xFFFFFFFFu;
+constexpr uint32_t kBroken = kUnset - 1;
 constexpr uint32_t kUnionBudget = 4096;     // entries that one step may make by unions in depth
 constexpr uint32_t kLeastBudget = 64;
 constexpr uint32_t kShortList = 8;          // arrivals of an item that are looked through
@@ -80,6 +81,16 @@ uint32_t GrammarMachine::also(uint32_t id, uint32_t obligation) {
 
 uint32_t GrammarMachine::reduce(uint32_t id, uint8_t byte) {
   if (id == 0) return 0;
+  while (reduced_.size() <= id) reduced_.emplace_back().fill(kUnset);
+  if (reduced_[id][byte] == kUnset) {
+    const uint32_t left = reduced(id, byte);
+    reduced_[id][byte] = left == kNone ? kBroken : left;
+  }
+  const uint32_t left = reduced_[id][byte];
+  return left == kBroken ? kNone : left;
+}
+
+uint32_t GrammarMachine::reduced(uint32_t id, uint8_t byte) {
   std::vector<uint32_t> left;
   for (const uint32_t obligation : conjunctions_[id]) {
     const uint32_t next = tables_.reduce(obligation, byte);
@@ -306,7 +317,8 @@ bool GrammarMachine::keep() {
     std::vector<Item> sure;
     const std::vector<Item> all = kept_;
     for (const Item& item : all) {
-      if (obligation_of(item.key) == 0 || resolves(item)) sure.push_back(item);
+      const Hope found = hope(item.key);
+      if (found == Hope::kMet || (found == Hope::kOpen && resolves(item))) sure.push_back(item);
     }
     kept_ = std::move(sure);
     accepts_ = accepts;
@@ -314,6 +326,22 @@ bool GrammarMachine::keep() {
   }
   std::sort(kept_.begin(), kept_.end());
   return accepts_ || !kept_.empty();
+}
+
+// Most obligations are about one byte: then the state alone decides.
+GrammarMachine::Hope GrammarMachine::hope(uint32_t key) {
+  if (key < states_) return Hope::kMet;
+  if (place_key(key)) return obligation_of(key) == 0 ? Hope::kMet : Hope::kOpen;
+  const Pair pair = pairs_[key - states_];
+  if (pair.hope != Hope::kUnknown) return pair.hope;
+  Hope found = Hope::kBroken;
+  for (const auto& range : tables_.ranges(pair.state)) {
+    for (uint32_t byte = range.first; byte <= range.last && found != Hope::kMet; ++byte) {
+      const uint32_t left = reduce(pair.obligation, uint8_t(byte));
+      if (left != kNone) found = left == 0 ? Hope::kMet : Hope::kOpen;
+    }
+  }
+  return pairs_[key - states_].hope = found;
 }
 
 bool GrammarMachine::resolves(Item first) {
@@ -324,8 +352,9 @@ bool GrammarMachine::resolves(Item first) {
     close();
     if (accepts_) return true;
     for (const Item& next : items_) {
-      if (obligation_of(next.key) == 0) return true;   // every state can be completed
-      if (!place_key(next.key) && !tables_.reads(state_of(next.key))) continue;
+      const Hope found = hope(next.key);
+      if (found == Hope::kMet) return true;   // every state can be completed
+      if (found == Hope::kBroken) continue;
       if (std::ranges::find(seen, next) == seen.end()) seen.push_back(next);
     }
     return false;
@@ -513,7 +542,7 @@ size_t GrammarMachine::bytes() const {
   sum += foreign_.bytes() + pairs_.capacity() * (sizeof(Pair) + 48);
   sum += (slots_.capacity() + place_slots_.capacity()) * sizeof(Slot);
   for (const auto& list : conjunctions_) sum += sizeof(list) + list.capacity() * 4;
-  sum += also_.size() * 40 + seen_.capacity() * sizeof(Seen);
+  sum += also_.size() * 40 + reduced_.capacity() * 1024 + seen_.capacity() * sizeof(Seen);
   sum += lists_.capacity() * sizeof(List) + list_items_.capacity() * sizeof(Item);
   return sum + list_slots_.capacity() * 4;
 }

@@ -21,6 +21,7 @@
 // and unions have a budget (grammar_stacks.hpp).  Nothing recurses on the native stack.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <unordered_map>
 #include <utility>
@@ -75,8 +76,11 @@ class GrammarMachine final : public Machine {
     bool operator==(const Item&) const = default;
     auto operator<=>(const Item&) const = default;
   };
+  // Whether an item can meet its obligation with the next byte, whatever its stacks.
+  enum class Hope : uint8_t { kUnknown, kMet, kBroken, kOpen };
   struct Pair {
     uint32_t state, obligation;   // obligation: an index into conjunctions_
+    Hope hope = Hope::kUnknown;
   };
   struct Pending {
     uint32_t rank, callee, back, obligation;
@@ -112,6 +116,7 @@ class GrammarMachine final : public Machine {
   uint32_t conjunction(const std::vector<uint32_t>& obligations);
   uint32_t also(uint32_t conjunction, uint32_t obligation);
   uint32_t reduce(uint32_t conjunction, uint8_t byte);   // kNone: broken
+  uint32_t reduced(uint32_t conjunction, uint8_t byte);  // the same, without looking it up
   bool ends(uint32_t conjunction) const;
 
   std::span<const Item> items(const Config& config) const;   // of a config that is no place
@@ -127,6 +132,7 @@ class GrammarMachine final : public Machine {
   void close();                  // completes items_ by returns, marks and calls; sets accepts_
   void call_out();
   bool keep();                   // items_ to kept_: what reads; false: nothing is left
+  Hope hope(uint32_t key);
   bool resolves(Item item);      // something valid lies behind an item under an obligation
   Config pack();
   bool has_unit(const Item& item);
@@ -168,6 +174,7 @@ class GrammarMachine final : public Machine {
   std::unordered_map<uint64_t, uint32_t> pair_ids_;
   std::vector<std::vector<uint32_t>> conjunctions_;
   std::unordered_map<uint64_t, uint32_t> also_;
+  std::vector<std::array<uint32_t, 256>> reduced_;   // by conjunction; kUnset: not yet known
 
   // The set in the making: items_ in order of arrival, position_[key] valid if its stamp is now's.
   // Every set of stacks that arrives at a key is followed once; they are united at the end: united

@@ -6,8 +6,8 @@ from pathlib import Path
 
 NATIVE = Path(__file__).resolve().parents[2] / "constrain" / "native"
 
-_MACHINES = ("json_", "grammar_", "number_", "text_", "decimal", "analysis")
-_LANGUAGES = ("lexical_", "regex_", "string_sets")
+_MACHINES = ("json_", "grammar_", "text_", "analysis")
+_LANGUAGES = ("lexical_", "regex_", "string_sets", "number_", "decimal")
 _SESSIONS = ("session", "vocabulary", "shard", "states", "mask", "budget", "apply")
 _MASKS = ("json_superset", "lexical_tables")
 

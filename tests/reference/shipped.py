@@ -565,10 +565,7 @@ SHIPPED: list[Shipped] = [
             "1__0",
             "0x",
             "1.real",
-<<<<<<< HEAD
-=======
             "1. real",
->>>>>>> grammars
             "'\\x1'",
             "b'é'",
             "'a' b'c'",

@@ -111,8 +111,6 @@ def test_completions_find_a_way_around_lookahead() -> None:
     for byte in rest:
         matcher.advance(byte)
     assert matcher.is_accepting
-<<<<<<< HEAD
-=======
 
 
 def test_no_dead_end_behind_what_is_ignored_to_the_end_of_its_line() -> None:
@@ -126,4 +124,3 @@ def test_no_dead_end_behind_what_is_ignored_to_the_end_of_its_line() -> None:
         matcher.advance(byte)
     assert matcher.is_accepting
     assert not matcher.try_advance(ord("\n"))
->>>>>>> grammars

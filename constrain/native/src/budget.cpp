@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "constrain/bits.hpp"
+#include "constrain/trie_walk.hpp"
 
 namespace constrain {
 namespace {
@@ -200,29 +201,14 @@ bool Budget::record(StateId state, std::span<const uint32_t> tokens) {
 
 template <class Visit>
 void Budget::walk(const Config& from, Visit visit) {
-  struct Frame {
-    uint32_t next, end;
-    Config config;
-  };
-  std::vector<Frame> frames;
-  const auto open = [&](uint32_t n, const Config& config) {
-    const TrieNode& node = trie_.node(n);
-    frames.push_back({node.first_child, node.first_child + node.child_count, config});
-  };
-  open(0, from);
-  while (!frames.empty()) {
-    Frame& frame = frames.back();
-    if (frame.next == frame.end) {
-      frames.pop_back();
-      continue;
-    }
-    const uint32_t n = frame.next++;
-    Config config = frame.config;
-    ++walked_;
-    if (!machine_.step(config, trie_.node(n).byte)) continue;
-    if (trie_.node(n).has_tokens && !visit(n, config)) return;
-    if (trie_.node(n).child_count) open(n, config);
-  }
+  walk_below(
+      [&](uint32_t n) -> const TrieNode& { return trie_.node(n); }, 0, from,
+      [](const Config&, ByteSet&) { return false; },
+      [&](uint32_t n, Config& config) {
+        ++walked_;
+        if (!machine_.step(config, trie_.node(n).byte)) return WalkStep::kPast;
+        return trie_.node(n).has_tokens && !visit(n, config) ? WalkStep::kStop : WalkStep::kInto;
+      });
 }
 
 void Budget::search(StateId start, size_t steps) {

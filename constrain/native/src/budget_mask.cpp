@@ -3,13 +3,13 @@
 
 #include "constrain/bits.hpp"
 #include "constrain/budget.hpp"
+#include "constrain/trie_walk.hpp"
 
 namespace constrain {
 namespace {
 
 constexpr uint32_t kUnitTokens = 32;            // below this many tokens a unit is walked
 constexpr size_t kGroupTokens = size_t{1} << 22;   // in all groups that are kept
-constexpr uint32_t kFewChildren = 3;
 constexpr uint32_t kClose = 2;
 
 }  // namespace
@@ -78,44 +78,22 @@ void Budget::judge_token(uint32_t token) {
 
 // Tokens below a node, by the machine; where it enters a unit above many tokens, by the unit.
 void Budget::keep_walk(const Config& from, uint32_t top) {
-  struct Frame {
-    uint32_t next, end;
-    bool filtered = false;
-    ByteSet live;
-    Config config;
-  };
-  std::vector<Frame> frames;
-  const auto open = [&](uint32_t n, const Config& config) {
-    const TrieNode& node = trie_.node(n);
-    Frame& frame = frames.emplace_back();
-    frame.next = node.first_child;
-    frame.end = node.first_child + node.child_count;
-    frame.config = config;
-    if (node.child_count > kFewChildren) frame.filtered = machine_.live_bytes(config, frame.live);
-  };
   const bool units = trie_.node_count() > kSmallTrie;
-  open(top, from);
-  while (!frames.empty()) {
-    Frame& frame = frames.back();
-    if (frame.next == frame.end) {
-      frames.pop_back();
-      continue;
-    }
-    const uint32_t n = frame.next++;
-    if (frame.filtered && !has_byte(frame.live, trie_.node(n).byte)) continue;
-    Config config = frame.config;
-    if (!machine_.step(config, trie_.node(n).byte)) continue;
-    if (trie_.node(n).has_tokens) judge_node(n, config);
-    if (trie_.node(n).child_count == 0) continue;
-    if (units && trie_.subtree_size(n) >= kUnitTokens) {
-      const LexicalView view = machine_.lexical(config);
-      if (in_unit(view)) {
-        keep_unit(config, view, n);
-        continue;
-      }
-    }
-    open(n, config);
-  }
+  walk_below(
+      [&](uint32_t n) -> const TrieNode& { return trie_.node(n); }, top, from,
+      [&](const Config& config, ByteSet& live) { return machine_.live_bytes(config, live); },
+      [&](uint32_t n, Config& config) {
+        if (!machine_.step(config, trie_.node(n).byte)) return WalkStep::kPast;
+        if (trie_.node(n).has_tokens) judge_node(n, config);
+        if (units && trie_.node(n).child_count != 0 && trie_.subtree_size(n) >= kUnitTokens) {
+          const LexicalView view = machine_.lexical(config);
+          if (in_unit(view)) {
+            keep_unit(config, view, n);
+            return WalkStep::kPast;
+          }
+        }
+        return WalkStep::kInto;
+      });
 }
 
 void Budget::keep_unit(const Config& config, const LexicalView& view, uint32_t node) {
@@ -189,119 +167,63 @@ const std::vector<Budget::Group>& Budget::groups(const LexCursor& from, uint32_t
   }
   std::vector<Group>& list = groups_[{from, top}];
   std::unordered_map<LexCursor, size_t, CursorHash> index;
-  struct Frame {
-    uint32_t next, end;
-    LexCursor cursor;
-  };
-  std::vector<Frame> frames;
-  const auto open = [&](uint32_t n, const LexCursor& cursor) {
-    const TrieNode& node = trie_.node(n);
-    frames.push_back({node.first_child, node.first_child + node.child_count, cursor});
-  };
-  open(top, from);
   size_t last = 0;
-  while (!frames.empty()) {
-    Frame& frame = frames.back();
-    if (frame.next == frame.end) {
-      frames.pop_back();
-      continue;
-    }
-    const uint32_t n = frame.next++;
-    LexCursor cursor = frame.cursor;
-    uint32_t outcome = 0;
-    if (stepper_.step(cursor, trie_.node(n).byte, outcome) != LexStep::kInside) continue;
-    if (trie_.node(n).has_tokens) {
-      if (last >= list.size() || !(list[last].cursor == cursor)) {
-        const auto [at, fresh] = index.try_emplace(cursor, list.size());
-        if (fresh) list.push_back({cursor, {}});
-        last = at->second;
-      }
-      const auto own = trie_.own_tokens(n);
-      list[last].tokens.insert(list[last].tokens.end(), own.begin(), own.end());
-      group_tokens_ += own.size();
-    }
-    if (trie_.node(n).child_count) open(n, cursor);
-  }
+  walk_below(
+      [&](uint32_t n) -> const TrieNode& { return trie_.node(n); }, top, from,
+      [](const LexCursor&, ByteSet&) { return false; },
+      [&](uint32_t n, LexCursor& cursor) {
+        uint32_t outcome = 0;
+        if (stepper_.step(cursor, trie_.node(n).byte, outcome) != LexStep::kInside) {
+          return WalkStep::kPast;
+        }
+        if (!trie_.node(n).has_tokens) return WalkStep::kInto;
+        if (last >= list.size() || !(list[last].cursor == cursor)) {
+          const auto [at, fresh] = index.try_emplace(cursor, list.size());
+          if (fresh) list.push_back({cursor, {}});
+          last = at->second;
+        }
+        const auto own = trie_.own_tokens(n);
+        list[last].tokens.insert(list[last].tokens.end(), own.begin(), own.end());
+        group_tokens_ += own.size();
+        return WalkStep::kInto;
+      });
   return list;
 }
 
 // Texts that the table of the unit does not know: the machine's own steps, as far as they differ.
 void Budget::keep_exceptional(const Config& from, uint32_t top) {
-  struct Frame {
-    uint32_t next, end;
-    bool filtered = false;
-    ByteSet live;
-    Config config;
-  };
-  std::vector<Frame> frames;
-  const auto open = [&](uint32_t n, const Config& config) {
-    const TrieNode& node = trie_.node(n);
-    Frame& frame = frames.emplace_back();
-    frame.next = node.first_child;
-    frame.end = node.first_child + node.child_count;
-    frame.config = config;
-    if (node.child_count > kFewChildren) {
-      frame.filtered = machine_.exceptional_bytes(config, frame.live);
-    }
-  };
-  open(top, from);
-  while (!frames.empty()) {
-    Frame& frame = frames.back();
-    if (frame.next == frame.end) {
-      frames.pop_back();
-      continue;
-    }
-    const uint32_t n = frame.next++;
-    if (frame.filtered && !has_byte(frame.live, trie_.node(n).byte)) continue;
-    Config config = frame.config;
-    if (!machine_.step(config, trie_.node(n).byte)) continue;
-    const LexicalView view = machine_.lexical(config);
-    if (view.present && !view.exceptional) continue;   // the table is right about what follows
-    if (trie_.node(n).has_tokens) judge_node(n, config);
-    if (trie_.node(n).child_count == 0) continue;
-    if (view.present) open(n, config);
-    else keep_walk(config, n);
-  }
+  walk_below(
+      [&](uint32_t n) -> const TrieNode& { return trie_.node(n); }, top, from,
+      [&](const Config& config, ByteSet& live) { return machine_.exceptional_bytes(config, live); },
+      [&](uint32_t n, Config& config) {
+        if (!machine_.step(config, trie_.node(n).byte)) return WalkStep::kPast;
+        const LexicalView view = machine_.lexical(config);
+        // Where it is present and plain the table is right about what follows.
+        if (view.present && !view.exceptional) return WalkStep::kPast;
+        if (trie_.node(n).has_tokens) judge_node(n, config);
+        if (view.present) return WalkStep::kInto;
+        if (trie_.node(n).child_count != 0) keep_walk(config, n);
+        return WalkStep::kPast;
+      });
 }
 
 void Budget::keep_remainders(const Config& from, const Remainders& remainders) {
   const RemainderTrie& trie = *remainders.trie;
-  struct Frame {
-    uint32_t next, end;
-    bool filtered = false;
-    ByteSet live;
-    Config config;
-  };
-  std::vector<Frame> frames;
-  const auto open = [&](uint32_t n, const Config& config) {
-    const TrieNode& node = trie.nodes[n];
-    Frame& frame = frames.emplace_back();
-    frame.next = node.first_child;
-    frame.end = node.first_child + node.child_count;
-    frame.config = config;
-    if (node.child_count > kFewChildren) frame.filtered = machine_.live_bytes(config, frame.live);
-  };
   judge_remainders(remainders, 0, from);
-  open(0, from);
-  while (!frames.empty()) {
-    Frame& frame = frames.back();
-    if (frame.next == frame.end) {
-      frames.pop_back();
-      continue;
-    }
-    const uint32_t n = frame.next++;
-    if (frame.filtered && !has_byte(frame.live, trie.nodes[n].byte)) continue;
-    if (!remainders.any_below(n)) continue;
-    Config config = frame.config;
-    const bool alive = machine_.step(config, trie.nodes[n].byte);
-    if (machine_.unsure(config)) {
-      try_remainders(remainders, n);
-      continue;
-    }
-    if (!alive) continue;
-    if (trie.nodes[n].has_tokens) judge_remainders(remainders, n, config);
-    if (trie.nodes[n].child_count) open(n, config);
-  }
+  walk_below(
+      [&](uint32_t n) -> const TrieNode& { return trie.nodes[n]; }, 0, from,
+      [&](const Config& config, ByteSet& live) { return machine_.live_bytes(config, live); },
+      [&](uint32_t n, Config& config) {
+        if (!remainders.any_below(n)) return WalkStep::kPast;
+        const bool alive = machine_.step(config, trie.nodes[n].byte);
+        if (machine_.unsure(config)) {
+          try_remainders(remainders, n);
+          return WalkStep::kPast;
+        }
+        if (!alive) return WalkStep::kPast;
+        if (trie.nodes[n].has_tokens) judge_remainders(remainders, n, config);
+        return WalkStep::kInto;
+      });
 }
 
 void Budget::judge_remainders(const Remainders& remainders, uint32_t node, const Config& config) {

@@ -117,7 +117,9 @@ class Budget {
   void drop(uint32_t token);
   // Regions of grammars end anywhere and lead to few states: their tokens are walked.
   bool in_unit(const LexicalView& view) const {
-    return view.present && stepper_.region(view.cursor) == nullptr;
+    NumberPlace place;
+    return view.present && stepper_.region(view.cursor) == nullptr &&
+           !stepper_.number(view.cursor, place);
   }
   void judge_node(uint32_t node, const Config& config);
   void judge_token(uint32_t token);

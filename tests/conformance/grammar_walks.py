@@ -18,7 +18,8 @@ from typing import Any
 
 from tests.reference import vocabularies
 from tests.reference.grammar_walks import GrammarWalker
-from tests.reference.shipped import SHIPPED, TooLarge
+from tests.reference.judges import TooLarge
+from tests.reference.shipped import SHIPPED
 from tests.reference.vocabularies import TestVocabulary
 
 __all__ = ["walk_grammar"]

@@ -20,7 +20,7 @@ import pytest
 import constrain
 from tests.conformance.grammar_walks import walk_grammar
 from tests.reference.grammar_walks import GrammarWalker
-from tests.reference.shipped import is_json
+from tests.reference.judges import is_json
 from tests.reference.vocabularies import TestVocabulary
 
 # Texts of each kind, and texts that are none.

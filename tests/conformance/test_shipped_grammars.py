@@ -21,7 +21,8 @@ from tests.conformance.grammar_walks import walk_grammar
 from tests.conformance.python_files import expressions
 from tests.reference.grammar import mutate
 from tests.reference.grammar_walks import GrammarWalker
-from tests.reference.shipped import SHIPPED, Shipped, TooLarge
+from tests.reference.judges import TooLarge
+from tests.reference.shipped import SHIPPED, Shipped
 from tests.reference.vocabularies import TestVocabulary, byte_vocabulary
 
 

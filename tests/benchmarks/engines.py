@@ -1,12 +1,15 @@
 """One face for the engines that are measured beside each other.
 
-An adapter is made once per tokenizer; `compile` gives a session factory for one schema, `start` a
-new sequence. The timed calls do what an engine's decode loop would do, nothing more: `mask` fills
-one row, `allows` reads one bit of it, `advance` takes a token.
+An adapter is made once per tokenizer; `compile` gives a compiled schema, `start` a new sequence of
+it. The timed calls do what an engine's decode loop would do, nothing more: `mask` fills one row,
+`allows` reads one bit of it, `advance` takes a token. Every engine gets one thread and no cache of
+compiled schemas; otherwise its defaults for JSON Schema, unless `settings` says more.
 """
 
 from __future__ import annotations
 
+import importlib
+import importlib.metadata
 import json
 from typing import Any, Protocol
 
@@ -31,18 +34,42 @@ class Session(Protocol):
     def advance(self, token_id: int) -> bool:
         """Take a token; False where it is refused."""
 
+    def nothing(self) -> None:
+        """A call into the engine that does no work: what every call costs."""
+
 
 class Engine(Protocol):
     """A constrained-decoding engine, set up for one tokenizer."""
 
-    name: str
     version: str
+    settings: str
 
     def compile(self, schema: Any) -> Any:
         """Compile afresh. Raises CompileError."""
 
     def start(self, compiled: Any) -> Session:
         """A new sequence."""
+
+
+def load(name: str) -> Any:
+    """The adapter class called `name`, of `ENGINES` or as ``module:Class``."""
+    if ":" in name:
+        module, _, attribute = name.partition(":")
+        return getattr(importlib.import_module(module), attribute)
+    return ENGINES[name]
+
+
+def _fast_tokenizer(vocabulary: TestVocabulary) -> Any:
+    """The tokenizer as users of transformers have it: special tokens are marked as such."""
+    from tokenizers import Tokenizer
+    from transformers import PreTrainedTokenizerFast
+
+    if vocabulary.path is None:
+        raise CompileError(f"{vocabulary.name} has no tokenizer.json")
+    tokenizer = Tokenizer.from_file(str(vocabulary.path))
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, eos_token=tokenizer.id_to_token(vocabulary.eos_ids[0])
+    )
 
 
 class _Row:
@@ -66,21 +93,26 @@ class ConstrainSession(_Row):
     def advance(self, token_id: int) -> bool:
         return bool(self.matcher.try_advance(token_id))
 
+    def nothing(self) -> None:
+        self.matcher.rollback(0)
+
 
 class Constrain:
     """This project."""
 
-    name = "constrain"
+    settings = 'numbers="any"'
 
-    def __init__(self, vocabulary: TestVocabulary, options: dict[str, Any]) -> None:
-        import importlib.metadata
-
+    def __init__(self, vocabulary: TestVocabulary, options: dict[str, Any] | None = None) -> None:
         import constrain
 
         self.constrain = constrain
-        self.version = importlib.metadata.version("constrain")
+        try:
+            self.version = importlib.metadata.version("constrain")
+        except importlib.metadata.PackageNotFoundError:
+            self.version = "source"  # a tree on the path, not installed
         self.vocabulary = vocabulary.vocabulary
-        self.options = options
+        self.options = {"numbers": "any", **(options or {})}
+        self.settings = ", ".join(f"{key}={value!r}" for key, value in self.options.items())
         self.bitmask = constrain.allocate_bitmask(1, self.vocabulary.size)
 
     def compile(self, schema: Any) -> Any:
@@ -107,29 +139,25 @@ class LlguidanceSession(_Row):
     def advance(self, token_id: int) -> bool:
         return bool(self.matcher.consume_token(token_id))
 
+    def nothing(self) -> None:
+        self.matcher.is_error()
+
 
 class Llguidance:
-    """llguidance through its Python API and a tokenizer.json."""
+    """llguidance through its Python API."""
 
-    name = "llguidance"
+    settings = "defaults"
 
-    def __init__(self, vocabulary: TestVocabulary, options: dict[str, Any]) -> None:
+    def __init__(self, vocabulary: TestVocabulary, options: dict[str, Any] | None = None) -> None:
         import llguidance
         import llguidance.hf
         import llguidance.numpy
-        from tokenizers import Tokenizer
-        from transformers import PreTrainedTokenizerFast
 
-        if vocabulary.path is None:
-            raise CompileError(f"{vocabulary.name} has no tokenizer.json")
         self.version = llguidance.get_version()
-        # Through transformers, as its users do: it marks special tokens, which text must not match.
-        tokenizer = PreTrainedTokenizerFast(
-            tokenizer_object=Tokenizer.from_file(str(vocabulary.path)),
-            eos_token=Tokenizer.from_file(str(vocabulary.path)).id_to_token(vocabulary.eos_ids[0]),
-        )
         self.tokenizer = llguidance.hf.from_tokenizer(
-            tokenizer, n_vocab=vocabulary.vocabulary.size, eos_token=vocabulary.eos_ids[0]
+            _fast_tokenizer(vocabulary),
+            n_vocab=vocabulary.vocabulary.size,
+            eos_token=vocabulary.eos_ids[0],
         )
         self.matcher = llguidance.LLMatcher
         self.fill = llguidance.numpy.fill_next_token_bitmask
@@ -163,28 +191,22 @@ class XgrammarSession(_Row):
     def advance(self, token_id: int) -> bool:
         return bool(self.matcher.accept_token(token_id))
 
+    def nothing(self) -> None:
+        self.matcher.is_terminated()
+
 
 class Xgrammar:
     """XGrammar through its Python API; `strict_mode=False` is JSON Schema's reading."""
 
-    name = "xgrammar"
+    settings = "strict_mode=False"
 
-    def __init__(self, vocabulary: TestVocabulary, options: dict[str, Any]) -> None:
-        import importlib.metadata
-
+    def __init__(self, vocabulary: TestVocabulary, options: dict[str, Any] | None = None) -> None:
         import xgrammar
-        from tokenizers import Tokenizer
-        from transformers import PreTrainedTokenizerFast
 
-        if vocabulary.path is None:
-            raise CompileError(f"{vocabulary.name} has no tokenizer.json")
         self.version = importlib.metadata.version("xgrammar")
         self.xgrammar = xgrammar
-        tokenizer = PreTrainedTokenizerFast(
-            tokenizer_object=Tokenizer.from_file(str(vocabulary.path))
-        )
         info = xgrammar.TokenizerInfo.from_huggingface(
-            tokenizer,
+            _fast_tokenizer(vocabulary),
             vocab_size=vocabulary.vocabulary.size,
             stop_token_ids=list(vocabulary.eos_ids),
         )
@@ -201,9 +223,146 @@ class Xgrammar:
         return XgrammarSession(self.xgrammar.GrammarMatcher(compiled), self.bitmask)
 
 
+class OutlinesCoreSession(_Row):
+    def __init__(self, guide: Any, row: np.ndarray) -> None:
+        self.guide = guide
+        self.row = row
+        self.place = (row.ctypes.data, len(row), 4)
+
+    def mask(self) -> None:
+        self.guide.write_mask_into(*self.place)
+
+    def advance(self, token_id: int) -> bool:
+        self.guide.advance(token_id, return_tokens=False)
+        return True
+
+    def nothing(self) -> None:
+        self.guide.get_state()
+
+
+class OutlinesCore:
+    """outlines-core: the schema becomes a regular expression, that an index of the vocabulary."""
+
+    settings = "defaults (nesting of recursive schemas: 3)"
+
+    def __init__(self, vocabulary: TestVocabulary, options: dict[str, Any] | None = None) -> None:
+        import outlines_core
+
+        self.version = importlib.metadata.version("outlines-core")
+        self.outlines = outlines_core
+        ids: dict[bytes, list[int]] = {}
+        for token_id, text in enumerate(vocabulary.tokens):
+            if text:
+                ids.setdefault(text, []).append(token_id)
+        self.vocabulary = outlines_core.Vocabulary(vocabulary.eos_ids[0], ids)
+        self.row = np.zeros((vocabulary.vocabulary.size + 31) // 32, dtype=np.int32)
+
+    def compile(self, schema: Any) -> Any:
+        try:
+            regex = self.outlines.json_schema.build_regex_from_schema(json.dumps(schema))
+            return self.outlines.Index(regex, self.vocabulary)
+        except Exception as error:
+            raise CompileError(str(error)[:200]) from error
+
+    def start(self, compiled: Any) -> Session:
+        return OutlinesCoreSession(self.outlines.Guide(compiled), self.row)
+
+
+class MaskforgeSession(_Row):
+    def __init__(self, session: Any, memory: bytearray, row: np.ndarray) -> None:
+        self.session = session
+        self.memory = memory
+        self.row = row
+
+    def mask(self) -> None:
+        self.session.write_mask(self.memory)
+
+    def advance(self, token_id: int) -> bool:
+        self.session.advance(token_id)
+        return True
+
+    def nothing(self) -> None:
+        _ = self.session.is_stopped
+
+
+class Maskforge:
+    """maskforge without its caches."""
+
+    settings = "Compiler.without_cache()"
+
+    def __init__(self, vocabulary: TestVocabulary, options: dict[str, Any] | None = None) -> None:
+        import maskforge
+        from maskforge import _native
+
+        self.version = importlib.metadata.version("maskforge")
+        self.error = _native.MaskforgeError
+        self.compiler = maskforge.Compiler.without_cache()
+        tokens = [text or None for text in vocabulary.tokens]
+        self.vocabulary = maskforge.Vocabulary.from_id_ordered_tokens(tokens, vocabulary.eos_ids[0])
+        self.memory = bytearray(4 * ((self.vocabulary.mask_vocab_size + 31) // 32))
+        self.row = np.frombuffer(self.memory, dtype=np.int32)
+
+    def compile(self, schema: Any) -> Any:
+        try:
+            return self.compiler.compile(schema).bind(self.vocabulary)
+        except (self.error, ValueError) as error:
+            raise CompileError(str(error)[:200]) from error
+
+    def start(self, compiled: Any) -> Session:
+        return MaskforgeSession(compiled.start_session(), self.memory, self.row)
+
+
+class GlrmaskSession(_Row):
+    def __init__(self, state: Any, row: np.ndarray, end: int) -> None:
+        self.state = state
+        self.row = row
+        self.end = (end >> 5, np.int32(np.uint32(1 << (end & 31)).view(np.int32)))
+
+    def mask(self) -> None:
+        self.state.fill_mask(self.row)
+        if self.state.is_accepting():  # it knows no end of sequence: the loop adds it
+            word, bit = self.end
+            self.row[word] |= bit
+
+    def advance(self, token_id: int) -> bool:
+        return bool(self.state.commit_token(token_id))
+
+    def nothing(self) -> None:
+        self.state.is_terminated()
+
+
+class Glrmask:
+    """glrmask with its default strategy."""
+
+    settings = "defaults; the end of sequence where it says is_accepting()"
+
+    def __init__(self, vocabulary: TestVocabulary, options: dict[str, Any] | None = None) -> None:
+        import glrmask
+
+        self.version = glrmask.__version__
+        self.grammar = glrmask.Grammar
+        self.end = vocabulary.eos_ids[0]
+        self.vocabulary = glrmask.Vocab.from_id_to_bytes(
+            {token_id: text for token_id, text in enumerate(vocabulary.tokens) if text}
+        )
+        self.row = np.zeros((vocabulary.vocabulary.size + 31) // 32, dtype=np.int32)
+
+    def compile(self, schema: Any) -> Any:
+        try:
+            return self.grammar.from_json_schema(json.dumps(schema)).compile(self.vocabulary)
+        except ValueError as error:
+            raise CompileError(str(error)[:200]) from error
+
+    def start(self, compiled: Any) -> Session:
+        return GlrmaskSession(compiled.start(), self.row, self.end)
+
+
 ENGINES: dict[str, Any] = {
     "constrain": Constrain,
     "llguidance": Llguidance,
     "xgrammar": Xgrammar,
+    "outlines-core": OutlinesCore,
+    "maskforge": Maskforge,
+    "glrmask": Glrmask,
 }
-"""Name to adapter class; another engine needs a class here and nothing else."""
+"""Name (that of its package) to adapter class; another engine needs a class here, nothing else."""

@@ -1,109 +1,142 @@
-"""MaskBench, all of it: verdicts by reason.
+"""MaskBench for engines beside each other: verdicts and times, each engine in its own process.
 
-``python -m tests.benchmarks.maskbench --all`` judges every instance of every schema in real tokens
-(texts as ``json.dumps(data, ensure_ascii=False)``, the end of sequence checked, ``numbers="any"``,
-everything else by default) and prints a table. A schema is right when all its instances are.
+``python -m tests.benchmarks.maskbench --json maskbench.json --plot maskbench.svg`` measures all
+engines on all schemas and prints Markdown. Engines take turns schema by schema, all on one core;
+a schema that takes longer than ``--timeout`` is stopped and counted. What is measured, and what
+counts as right: see `tests.benchmarks.measuring`. Engines that are not installed are named.
 """
 
 from __future__ import annotations
 
 import argparse
-import collections
 import json
-import re
+import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.conformance.outcomes import KINDS, Outcome
-from tests.conformance.runners import maskbench_schema
-from tests.reference import data, oracle, vocabularies
+from tests.benchmarks import tables
+from tests.benchmarks.engines import ENGINES
+from tests.benchmarks.measuring import CLOCKS, Result, machine, shared, summarise
+from tests.benchmarks.worker import UnavailableError, Worker
+from tests.reference import data, vocabularies
 
-RIGHT = "right"
-
-
-def reason(outcome: Outcome, schema: Any, test: dict[str, Any]) -> str:
-    """A short class of what went wrong, for the table."""
-    if outcome.kind in ("compile_error", "crash"):
-        # Names and numbers vary, the rest of a message says what kind of error it is.
-        text = re.sub(r"\(at [^)]*\)?|'[^']*'|\"[^\"]*\"|[0-9]+", "", outcome.detail)
-        return " ".join(text.split())[:90]
-    if outcome.kind == "wrong_accept" and rests_on_format(schema, test["data"]):
-        return "label rests on format"
-    return ""
+_PROGRESS_S = 30.0
 
 
-def rests_on_format(schema: Any, value: Any) -> bool:
-    """Whether the oracle finds `value` valid when it leaves `format` out of account."""
+def measure(
+    names: Sequence[str],
+    vocabulary: str,
+    schemas: Sequence[data.BenchSchema],
+    **settings: Any,
+) -> dict[str, Any]:
+    """The engines' numbers as one JSON object; `settings` are those of `Worker`."""
+    workers: dict[str, Worker] = {}
+    missing: dict[str, str] = {}
+    for name in names:
+        try:
+            workers[name] = Worker(name, vocabulary, **settings)
+        except UnavailableError as error:
+            missing[name] = str(error)
+            _say(f"{name} is left out: {error}")
+    results: dict[str, list[Result]] = {name: [] for name in workers}
+    said = time.monotonic()
     try:
-        return oracle.Oracle(schema).is_valid(oracle.parse(json.dumps(value)))
-    except (oracle.OracleError, oracle.NotJsonError):
-        return False
-
-
-def run(arguments: argparse.Namespace, root: Path) -> dict[str, Any]:
-    """Judge the chosen schemas; returns the counts, and prints what went wrong on the way."""
-    vocabulary = vocabularies.load(arguments.vocabulary)
-    schemas = data.maskbench(root, every=1 if arguments.all else arguments.every)
-    if arguments.names:
-        schemas = [s for s in schemas if any(part in s.name for part in arguments.names)]
-    options = {"numbers": arguments.numbers, "whitespace": arguments.whitespace}
-    by_schema: collections.Counter[str] = collections.Counter()
-    by_instance: collections.Counter[str] = collections.Counter()
-    reasons: dict[str, list[str]] = {}
-    for bench in schemas:
-        outcomes = list(maskbench_schema(bench, vocabulary, **options))
-        wrong = [outcome for outcome in outcomes if outcome.kind is not None]
-        worst = min(wrong, key=lambda o: KINDS.index(o.kind or ""), default=None)
-        by_schema[RIGHT if worst is None else str(worst.kind)] += 1
-        for index, outcome in enumerate(outcomes):
-            by_instance[outcome.kind or RIGHT] += 1
-            if outcome is worst:
-                why = f"{outcome.kind}: {reason(outcome, bench.schema, bench.tests[index])}"
-                reasons.setdefault(why, []).append(outcome.item)
-                if arguments.verbose:
-                    print(f"{outcome.kind} {outcome.item}: {outcome.detail[:300]}", flush=True)
+        for index, bench in enumerate(schemas):
+            order = list(workers) if index % 2 == 0 else list(reversed(workers))
+            for name in order:
+                results[name].append(workers[name].measure(bench))
+            if time.monotonic() - said > _PROGRESS_S:
+                said = time.monotonic()
+                spent = ", ".join(f"{name} {one.seconds:.0f} s" for name, one in workers.items())
+                _say(f"{index + 1} of {len(schemas)} schemas: {spent}")
+    finally:
+        for worker in workers.values():
+            worker.close()
+    found: dict[str, Any] = {}
+    for name in names:
+        if name in missing:
+            found[name] = {"unavailable": missing[name]}
+            continue
+        worker = workers[name]
+        found[name] = {
+            "version": worker.version,
+            "settings": worker.settings,
+            **summarise(results[name]),
+            "seconds": round(worker.seconds, 1),
+            "restarts": worker.restarts,
+            "peak_memory": worker.peak_memory,
+        }
+    measured = list(workers)
     return {
-        "vocabulary": arguments.vocabulary,
-        "options": options,
-        "schemas": dict(by_schema),
-        "instances": dict(by_instance),
-        "reasons": reasons,
+        "engines": found,
+        "against": {name: shared(results[measured[0]], results[name]) for name in measured[1:]},
     }
 
 
-def table(result: dict[str, Any]) -> str:
-    """The result as Markdown."""
-    lines = ["| verdict | schemas | instances |", "| --- | --- | --- |"]
-    for kind in (RIGHT, *KINDS):
-        counts = [str(result[level].get(kind, 0)) for level in ("schemas", "instances")]
-        lines.append(f"| {kind} | {' | '.join(counts)} |")
-    lines += ["", "| wrong for this reason | schemas | for example |", "| --- | --- | --- |"]
-    for why, items in sorted(result["reasons"].items(), key=lambda entry: -len(entry[1])):
-        lines.append(f"| {why} | {len(items)} | {', '.join(items[:3])} |")
-    return "\n".join(lines)
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 def main() -> None:
-    """Verdicts of MaskBench, by reason."""
+    """Verdicts and times of engines on MaskBench."""
     parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--all", action="store_true", help="every schema (default: every 16th)")
-    parser.add_argument("--every", type=int, default=16)
+    parser.add_argument("--engines", default=",".join(ENGINES), metavar="NAME,NAME")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="only every N-th schema")
     parser.add_argument("--names", nargs="*", help="only schemas whose names contain one of these")
-    parser.add_argument("--vocabulary", default="deepseek")
-    parser.add_argument("--numbers", default="any")
-    parser.add_argument("--whitespace", default="bounded")
-    parser.add_argument("--verbose", action="store_true", help="print each schema that is wrong")
-    parser.add_argument("--json", type=Path, help="write the result here")
+    parser.add_argument("--vocabulary", help="default: Llama 3.1's where it is, else DeepSeek's")
+    parser.add_argument("--numbers", default="any", help="option of constrain (default: any)")
+    parser.add_argument("--timeout", type=float, default=30.0, help="seconds for each schema")
+    parser.add_argument("--memory", type=float, default=8.0, help="GiB that an engine may take")
+    parser.add_argument("--core", type=int, help="the core that engines run on (default: the last)")
+    parser.add_argument(
+        "--clock",
+        choices=list(CLOCKS),
+        default="wall",
+        help="cpu: processor time of the engine's process, where the machine is busy otherwise",
+    )
+    parser.add_argument("--no-warm", action="store_true", help="leave warm masks out")
+    parser.add_argument("--json", type=Path, help="write all numbers here")
+    parser.add_argument("--plot", type=Path, help="draw the times per token (needs matplotlib)")
     arguments = parser.parse_args()
-    sys.setrecursionlimit(20_000)
-    start = time.perf_counter()
-    result = run(arguments, data.require_root())
-    print(table(result))
-    print(f"\n{time.perf_counter() - start:.1f} s")
+    names = arguments.engines.split(",")
+    for name in names:
+        if name not in ENGINES and ":" not in name:
+            parser.error(f"no engine is called {name!r}: there are {', '.join(ENGINES)}")
+    schemas = data.maskbench(data.require_root(), every=arguments.every)
+    if arguments.names:
+        schemas = [s for s in schemas if any(part in s.name for part in arguments.names)]
+    vocabulary = arguments.vocabulary or vocabularies.large()
+    where = machine()
+    core = arguments.core
+    if core is None and hasattr(os, "sched_getaffinity"):
+        core = max(os.sched_getaffinity(0))
+    result = {
+        "kind": "maskbench",
+        "machine": where,
+        "vocabulary": vocabulary,
+        "clock": arguments.clock,
+        "timeout": arguments.timeout,
+        "schemas": len(schemas),
+        **measure(
+            names,
+            vocabulary,
+            schemas,
+            options={"numbers": arguments.numbers},
+            core=core,
+            clock=arguments.clock,
+            warm=not arguments.no_warm,
+            timeout=arguments.timeout,
+            memory=int(arguments.memory * (1 << 30)),
+        ),
+    }
     if arguments.json:
-        arguments.json.write_text(json.dumps(result, indent=1, ensure_ascii=False), "utf-8")
+        arguments.json.write_text(json.dumps(result, indent=1), encoding="utf-8")
+    if arguments.plot:
+        tables.plot(result, arguments.plot)
+    print(tables.report(result))
 
 
 if __name__ == "__main__":

@@ -128,12 +128,14 @@ class BenchSchema:
 def maskbench(root: Path, *, every: int = 1, offset: int = 0) -> list[BenchSchema]:
     """Every `every`-th schema of MaskBench, from `offset`, in the order of their names."""
     paths = sorted((root / "data" / "maskbench").glob("*.json"))[offset::every]
-    schemas = []
-    for path in paths:
-        document = json.loads(path.read_text(encoding="utf-8"))
-        tests = tuple(test for test in document["tests"] if "data" in test)
-        schemas.append(BenchSchema(path.stem, document["schema"], tests))
-    return schemas
+    return [maskbench_schema(path) for path in paths]
+
+
+def maskbench_schema(path: Path) -> BenchSchema:
+    """The MaskBench schema in one file."""
+    document = json.loads(path.read_text(encoding="utf-8"))
+    tests = tuple(test for test in document["tests"] if "data" in test)
+    return BenchSchema(path.stem, document["schema"], tests)
 
 
 def json_parsing_cases(root: Path) -> list[tuple[str, bytes]]:

@@ -287,3 +287,8 @@ def load(name: str) -> TestVocabulary:
     if path is None:
         raise UnavailableError(f"no tokenizer is called {name!r}")
     return _tokenizer_json(name, path, _EOS_NAMES)
+
+
+def large() -> str:
+    """The vocabulary of 128k tokens that measurements use: Llama 3.1's where a folder has it."""
+    return "tokenizer-llama3_1" if "tokenizer-llama3_1" in folders() else "deepseek"

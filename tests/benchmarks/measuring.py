@@ -196,13 +196,15 @@ def tail(values: Sequence[int] | np.ndarray) -> list[tuple[float, float]]:
     return [*found, (1 / len(micro), float(micro[-1]))]
 
 
-TIMES = ("compile", "matcher", "first", "mask", "token", "warm", "empty")
+TIMES = ("compile", "matcher", "first", "mask", "token", "warm", "empty", "beyond")
 _EACH = ("compile", "matcher", "first")  # one number for each schema, not a list
 
 
 def gather(results: Iterable[Result], what: str) -> np.ndarray:
     """All times of one kind (of `TIMES`), of the schemas that compiled, as int64."""
     compiled = [result for result in results if result.status == "ok"]
+    if what == "beyond":  # a warm mask beyond the call that does nothing behind it
+        return gather(compiled, "warm") - gather(compiled, "empty")
     if what in _EACH:
         return np.array([getattr(result, what) for result in compiled], dtype=np.int64)
     lists = [np.asarray(getattr(result, what), dtype=np.int64) for result in compiled]

@@ -14,6 +14,7 @@ TITLES = {
     "mask": "mask alone",
     "warm": "mask, second sequence",
     "empty": "a call that does nothing",
+    "beyond": "mask, second sequence, beyond such a call",
 }
 _COLUMNS = ("avg", "p50", "p99", "max")
 

@@ -86,17 +86,17 @@ class Job:
         self._settings = settings
         recorders = [Recorder(**settings) for _ in prompts]
         self._decode(recorders, compiled, [max_tokens] * len(prompts))
-        self._texts = [recorder.chosen for recorder in recorders]
+        self.texts = [recorder.chosen for recorder in recorders]
 
     def run(self, *, constrained: bool) -> list[Timings]:
         """Write the texts once more; the timings of each."""
-        samplers = [Replay(ids, **self._settings) for ids in self._texts]
+        samplers = [Replay(ids, **self._settings) for ids in self.texts]
         if constrained:
-            limits = [self._max_tokens] * len(self._texts)
+            limits = [self._max_tokens] * len(self.texts)
             return self._decode(samplers, self._compiled, limits)
         # Free text does not know where it ends, so its limit is its length.
-        limits = [max(1, len(ids)) for ids in self._texts]
-        return self._decode(samplers, [None] * len(self._texts), limits)
+        limits = [max(1, len(ids)) for ids in self.texts]
+        return self._decode(samplers, [None] * len(self.texts), limits)
 
     def _decode(
         self, samplers: Sequence[Sampler], compiled: Sequence[Any], limits: Sequence[int]

@@ -30,6 +30,7 @@ from tests.reference import vocabularies
 from tests.reference.vocabularies import TestVocabulary
 
 _ROUNDS = 9
+_SHARES = {"few tokens": 0.001, "most tokens": 0.99}  # allowed by a mask
 _clock: Clock = CLOCKS["wall"]
 
 PLACES: dict[str, tuple[Any, str]] = {
@@ -149,17 +150,20 @@ def fill_times(vocabulary: TestVocabulary) -> dict[str, dict[str, float]]:
     return found
 
 
-def apply_times(size: int, rows: int) -> dict[str, dict[str, float]]:
-    """Seconds of masking logits ``[rows, size]`` on the CPU, for each dtype of torch."""
+def apply_times(size: int, rows: int, share: float) -> dict[str, dict[str, float]]:
+    """Seconds of masking logits ``[rows, size]`` on the CPU, for each dtype of torch.
+
+    `share` is how many of the tokens the mask allows.
+    """
     import torch
 
     torch.set_num_threads(1)
     generator = np.random.default_rng(1)
     bitmask = constrain.allocate_bitmask(rows, size)
-    open_tokens = np.zeros((rows, bitmask.shape[1] * 32), dtype=np.uint8)
-    open_tokens[:, :size] = generator.random((rows, size)) < 0.5
-    bitmask[:] = np.packbits(open_tokens, axis=1, bitorder="little").view(np.int32)
-    closed = torch.from_numpy(open_tokens[:, :size] == 0)
+    allowed = np.zeros((rows, bitmask.shape[1] * 32), dtype=np.uint8)
+    allowed[:, :size] = generator.random((rows, size)) < share
+    bitmask[:] = np.packbits(allowed, axis=1, bitorder="little").view(np.int32)
+    closed = torch.from_numpy(allowed[:, :size] == 0)
     bits = torch.from_numpy(bitmask)
     shifts = torch.arange(32, dtype=torch.int32)
 
@@ -196,7 +200,11 @@ def measure(name: str) -> dict[str, Any]:
     result["vocabulary_build"] = vocabulary_times(vocabulary)
     result["fill"] = fill_times(vocabulary)
     result["trie_walk"] = walk_times(vocabulary)
-    result["apply"] = {str(rows): apply_times(vocabulary.vocabulary.size, rows) for rows in (1, 8)}
+    result["apply"] = {
+        f"{rows} x {name}": apply_times(vocabulary.vocabulary.size, rows, share)
+        for rows in (1, 8)
+        for name, share in _SHARES.items()
+    }
     return result
 
 
@@ -210,9 +218,9 @@ def report(result: dict[str, Any]) -> str:
     fill_columns = list(next(iter(result["fill"].values())))
     fill = [[place, *map(micro, row.values())] for place, row in result["fill"].items()]
     walk = result["trie_walk"]
-    apply_columns = list(next(iter(result["apply"]["1"].values())))
+    apply_columns = list(next(iter(next(iter(result["apply"].values())).values())))
     apply = [
-        [f"{rows} x {dtype}", *map(micro, row.values())]
+        [f"{rows}, {dtype}", *map(micro, row.values())]
         for rows, by_dtype in result["apply"].items()
         for dtype, row in by_dtype.items()
     ]

@@ -52,6 +52,7 @@ def fill_bitmasks(
     *,
     first_row: int = 0,
     remaining: Sequence[int | None] | None = None,
+    threads: int | None = None,
 ) -> None:
     """Write the allowed tokens of a batch of sequences: matcher i to row ``first_row + i``.
 
@@ -64,6 +65,8 @@ def fill_bitmasks(
         first_row: row of the first matcher.
         remaining: for each matcher the number of tokens that may still be written, or None for no
             limit; see `Matcher.fill_bitmask`.
+        threads: at most so many threads fill rows (no more than 4); None: as many as pay, by what
+            masks took lately.  Each thread beyond the first has automata and tables of its own.
 
     Raises:
         UnsatisfiableError: some rows have no allowed token at all; its ``rows`` lists them.  All
@@ -75,7 +78,9 @@ def fill_bitmasks(
         ValueError: its rows do not fit the vocabulary.
         IndexError: it has too few rows.
     """
-    _native.fill_bitmasks(matchers, bitmask, first_row, remaining)
+    if threads is not None and (isinstance(threads, bool) or threads < 1):
+        raise ConstrainError(f"threads must be at least 1, found {threads!r}")
+    _native.fill_bitmasks(matchers, bitmask, first_row, remaining, threads or 0)
 
 
 def apply_bitmask(logits: Any, bitmask: Any, *, rows: Sequence[int] | None = None) -> None:

@@ -8,7 +8,7 @@ NATIVE = Path(__file__).resolve().parents[2] / "constrain" / "native"
 
 _MACHINES = ("json_", "grammar_", "text_", "analysis")
 _LANGUAGES = ("lexical_", "regex_", "string_sets", "number_", "decimal")
-_SESSIONS = ("session", "vocabulary", "shard", "states", "mask", "budget", "apply")
+_SESSIONS = ("session", "vocabulary", "shard", "states", "mask", "budget", "apply", "batch")
 _MASKS = ("json_superset", "lexical_tables")
 
 

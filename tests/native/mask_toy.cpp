@@ -177,7 +177,7 @@ int main(int argc, char** argv) {
   ToyStepper stepper;
   ToyMachine machine(stepper);
   size_t compared = 0, finished = 0;
-  const std::lock_guard lock(constraint->mutex());
+  const std::lock_guard lock(constraint->first().mutex());
   std::vector<uint32_t> row(vocabulary->words() + 1, 0xFFFFFFFFu);
   for (int walk = 0; walk < 60; ++walk) {
     Matcher matcher(constraint);
@@ -223,7 +223,7 @@ int main(int argc, char** argv) {
     }
   }
   std::printf("ok: %zu masks compared, %zu texts finished, generation %u, table generation %u\n",
-              compared, finished, constraint->generation(),
+              compared, finished, constraint->first().generation(),
               vocabulary->shard().tables().generation());
   return 0;
 }

@@ -11,7 +11,7 @@ namespace {
 
 struct BoundAnalyzer {
   Analyzer core;
-  std::mutex mutex;
+  std::timed_mutex mutex;
   BoundAnalyzer(std::shared_ptr<const Program> program, size_t max_memory)
       : core(std::move(program), max_memory) {}
 
@@ -19,7 +19,8 @@ struct BoundAnalyzer {
   template <class Fn>
   auto ask(Fn fn) {
     nb::gil_scoped_release release;
-    const std::lock_guard lock(mutex);
+    lock_or_poll(mutex);
+    const std::lock_guard lock(mutex, std::adopt_lock);
     return fn(core);
   }
 };

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "constrain/errors.hpp"
+#include "constrain/poll.hpp"
 #include "constrain/program.hpp"
 #include "constrain/session.hpp"
 
@@ -17,21 +18,43 @@ namespace nb = nanobind;
 
 namespace constrain::bind {
 
-// Locks a shard's mutex with the GIL held, but never waits for it holding the GIL: the owner may be
-// a batch that runs without the GIL and takes a while.
+// Locks with the GIL held, but never waits for the mutex holding the GIL: the owner may be a batch
+// that runs without the GIL and takes a while, or wants the GIL to ask for signals.
 class Guard {
  public:
-  explicit Guard(std::mutex& mutex) : mutex_(mutex) {
+  explicit Guard(std::timed_mutex& mutex) : mutex_(mutex) {
     if (mutex_.try_lock()) return;
     nb::gil_scoped_release release;
-    mutex_.lock();
+    lock_or_poll(mutex_);
   }
   ~Guard() { mutex_.unlock(); }
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
 
  private:
-  std::mutex& mutex_;
+  std::timed_mutex& mutex_;
+};
+
+// The same for the lane that a matcher is in.
+class MatcherGuard {
+ public:
+  explicit MatcherGuard(const Matcher& matcher) {
+    while (true) {
+      mutex_ = &matcher.lane().mutex();
+      if (!mutex_->try_lock()) {
+        nb::gil_scoped_release release;
+        lock_or_poll(*mutex_);
+      }
+      if (mutex_ == &matcher.lane().mutex()) return;
+      mutex_->unlock();
+    }
+  }
+  ~MatcherGuard() { mutex_->unlock(); }
+  MatcherGuard(const MatcherGuard&) = delete;
+  MatcherGuard& operator=(const MatcherGuard&) = delete;
+
+ private:
+  std::timed_mutex* mutex_;
 };
 
 // Becomes TokenRejectedError.
@@ -77,6 +100,7 @@ void bind_vocabulary(nb::module_& m);
 void bind_constraint(nb::module_& m);
 void bind_logits(nb::module_& m);
 void bind_analysis(nb::module_& m);
+void bind_signals(nb::module_& m);
 
 struct BoundVocabulary {
   std::shared_ptr<Vocabulary> core;

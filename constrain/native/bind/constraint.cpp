@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "bindings.hpp"
+#include "constrain/batch.hpp"
 #include "constrain/lexical_pool.hpp"
 #include "constrain/program.hpp"
 #if __has_include("constrain/machines.hpp")
@@ -121,17 +122,17 @@ uint32_t* checked_row(const Rows& rows, int64_t row, size_t words) {
 }
 
 void advance(Matcher& self, int64_t token) {
-  const Guard guard(self.constraint().mutex());
+  const MatcherGuard guard(self);
   if (!self.advance(token)) reject(self, token);
 }
 
 bool try_advance(Matcher& self, int64_t token) {
-  const Guard guard(self.constraint().mutex());
+  const MatcherGuard guard(self);
   return self.advance(token);
 }
 
 void rollback(Matcher& self, int64_t n) {
-  const Guard guard(self.constraint().mutex());
+  const MatcherGuard guard(self);
   if (n < 0 || !self.rollback(static_cast<size_t>(n))) {
     throw Error("cannot roll back " + std::to_string(n) + " tokens of " +
                 std::to_string(self.tokens().size()));
@@ -163,74 +164,71 @@ void fill_bitmask(Matcher& self, nb::handle bitmask, int64_t row, nb::handle rem
   uint32_t* words =
       checked_row(writable_rows(bitmask), row, self.constraint().vocabulary().words());
   const uint32_t budget = token_budget(remaining);
-  const Guard guard(self.constraint().mutex());
+  const MatcherGuard guard(self);
   if (self.fill(words, budget)) return;
   if (over_budget(self, budget)) throw BudgetExceeded({row}, budget, self.tokens_needed());
   throw NothingAllowed({row});
 }
 
 void fill_bitmasks(nb::handle matchers, nb::handle bitmask, int64_t first_row,
-                   nb::handle remaining) {
-  nb::object items =
-      nb::steal(PySequence_Fast(matchers.ptr(), "matchers must be a sequence of Matcher or None"));
-  if (!items.is_valid()) throw nb::python_error();
-  const auto count = static_cast<size_t>(PySequence_Fast_GET_SIZE(items.ptr()));
-  PyObject** entries = PySequence_Fast_ITEMS(items.ptr());
+                   nb::handle remaining, size_t threads) {
+  // A tuple: another thread may change a list while the GIL is released.
+  nb::object items = nb::steal(PySequence_Tuple(matchers.ptr()));
+  if (!items.is_valid()) {
+    PyErr_Clear();
+    throw nb::type_error("matchers must be a sequence of Matcher or None");
+  }
+  const auto count = static_cast<size_t>(PyTuple_GET_SIZE(items.ptr()));
   const Rows rows = writable_rows(bitmask);
-  struct Job {
-    Matcher* matcher;
-    uint32_t* row;
-    uint32_t remaining;
-  };
-  std::vector<Job> jobs(count);
   std::vector<uint32_t> budgets(count, Matcher::kNoBudget);
   if (!remaining.is_none()) {
-    nb::object numbers = nb::steal(
-        PySequence_Fast(remaining.ptr(), "remaining must be a sequence of ints or None"));
-    if (!numbers.is_valid()) throw nb::python_error();
-    if (static_cast<size_t>(PySequence_Fast_GET_SIZE(numbers.ptr())) != count) {
+    nb::object numbers = nb::steal(PySequence_Tuple(remaining.ptr()));
+    if (!numbers.is_valid()) {
+      PyErr_Clear();
+      throw nb::type_error("remaining must be a sequence of ints or None");
+    }
+    if (static_cast<size_t>(PyTuple_GET_SIZE(numbers.ptr())) != count) {
       throw nb::value_error("remaining must have one entry for each matcher");
     }
-    PyObject** given = PySequence_Fast_ITEMS(numbers.ptr());
-    for (size_t i = 0; i < count; ++i) budgets[i] = token_budget(given[i]);
+    for (size_t i = 0; i < count; ++i) {
+      budgets[i] = token_budget(PyTuple_GET_ITEM(numbers.ptr(), static_cast<Py_ssize_t>(i)));
+    }
   }
-  // Another thread may change the list while the GIL is released.
-  std::vector<nb::object> keep(count);
-  for (size_t i = 0; i < count; ++i) keep[i] = nb::borrow(entries[i]);
+  std::vector<BatchJob> jobs;
+  std::vector<int64_t> job_rows;
+  std::vector<uint32_t*> open;   // rows without a matcher
+  jobs.reserve(count);
+  job_rows.reserve(count);
   for (size_t i = 0; i < count; ++i) {
     const int64_t row = first_row + static_cast<int64_t>(i);
-    if (entries[i] == Py_None) {
-      jobs[i] = {nullptr, checked_row(rows, row, rows.words), 0};
+    PyObject* const entry = PyTuple_GET_ITEM(items.ptr(), static_cast<Py_ssize_t>(i));
+    if (entry == Py_None) {
+      open.push_back(checked_row(rows, row, rows.words));
       continue;
     }
-    Matcher* matcher = nullptr;
-    if (!nb::try_cast(nb::handle(entries[i]), matcher, false) || !matcher) {
+    BatchJob job;
+    if (!nb::try_cast(nb::handle(entry), job.matcher, false) || !job.matcher) {
       throw nb::type_error("matchers must be a sequence of Matcher or None");
     }
-    jobs[i] = {matcher, checked_row(rows, row, matcher->constraint().vocabulary().words()),
-               budgets[i]};
+    job.row = checked_row(rows, row, job.matcher->constraint().vocabulary().words());
+    job.remaining = budgets[i];
+    jobs.push_back(job);
+    job_rows.push_back(row);
+  }
+  {
+    nb::gil_scoped_release release;
+    for (uint32_t* row : open) std::fill_n(row, rows.words, ~0u);
+    fill_batch(jobs, threads);
   }
   std::vector<int64_t> dead, over;
   uint32_t needed = 0, given = 0;   // of the row that needs most
-  {
-    nb::gil_scoped_release release;
-    for (size_t i = 0; i < count; ++i) {
-      const auto [matcher, row, budget] = jobs[i];
-      if (!matcher) {
-        std::fill_n(row, rows.words, ~0u);
-        continue;
-      }
-      const std::lock_guard lock(matcher->constraint().mutex());
-      if (matcher->fill(row, budget)) continue;
-      if (!over_budget(*matcher, budget)) {
-        dead.push_back(first_row + static_cast<int64_t>(i));
-        continue;
-      }
-      over.push_back(first_row + static_cast<int64_t>(i));
-      if (matcher->tokens_needed() < needed) continue;
-      needed = matcher->tokens_needed();
-      given = budget;
-    }
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    if (jobs[i].result == BatchJob::Result::kNothing) dead.push_back(job_rows[i]);
+    if (jobs[i].result != BatchJob::Result::kOverBudget) continue;
+    over.push_back(job_rows[i]);
+    if (jobs[i].needed < needed) continue;
+    needed = jobs[i].needed;
+    given = jobs[i].remaining;
   }
   if (!dead.empty()) throw NothingAllowed(std::move(dead));
   if (!over.empty()) throw BudgetExceeded(std::move(over), given, needed);
@@ -258,25 +256,24 @@ void bind_constraint(nb::module_& m) {
            nb::arg("max_memory"))
       .def_prop_ro("memory",
                    [](const BoundConstraint& c) {
-                     const Guard guard(c.core->mutex());
+                     nb::gil_scoped_release release;
                      return c.core->bytes();
                    },
                    "Bytes of states, machine and kept masks that are held now.")
       .def_prop_ro("generation", [](const BoundConstraint& c) {
-        const Guard guard(c.core->mutex());
-        return c.core->generation();
+        const Guard guard(c.core->first().mutex());
+        return c.core->first().generation();
       });
 
   nb::class_<Matcher>(m, "Matcher", nb::is_weak_referenceable())
       .def("__init__",
            [](Matcher* self, const BoundConstraint& c) {
-             const Guard guard(c.core->mutex());
              new (self) Matcher(c.core);
            },
            nb::arg("constraint"))
       .def("__init__",
            [](Matcher* self, const Matcher& other) {
-             const Guard guard(other.constraint().mutex());
+             const MatcherGuard guard(other);
              new (self) Matcher(other);
            },
            nb::arg("other"))
@@ -285,14 +282,14 @@ void bind_constraint(nb::module_& m) {
       .def("rollback", &rollback, nb::arg("n"))
       .def("reset",
            [](Matcher& self) {
-             const Guard guard(self.constraint().mutex());
+             const MatcherGuard guard(self);
              self.reset();
            })
       .def("validate",
            [](Matcher& self, nb::handle tokens, nb::handle remaining) {
              const std::vector<int64_t> ids = token_ids(tokens);
              const uint32_t budget = token_budget(remaining);
-             const Guard guard(self.constraint().mutex());
+             const MatcherGuard guard(self);
              return self.validate(ids, budget);
            },
            nb::arg("tokens"), nb::kw_only(), nb::arg("remaining") = nb::none())
@@ -301,7 +298,7 @@ void bind_constraint(nb::module_& m) {
       .def("shortest_completion",
            [](Matcher& self) -> nb::object {
              std::vector<uint32_t> tokens;
-             const Guard guard(self.constraint().mutex());
+             const MatcherGuard guard(self);
              if (!self.shortest_completion(tokens)) return nb::none();
              nb::list result;
              for (const uint32_t token : tokens) result.append(token);
@@ -309,55 +306,55 @@ void bind_constraint(nb::module_& m) {
            })
       .def_prop_ro("tokens_needed",
                    [](Matcher& self) -> nb::object {
-                     const Guard guard(self.constraint().mutex());
+                     const MatcherGuard guard(self);
                      const uint32_t count = self.tokens_needed();
                      if (count == Budget::kNever) return nb::none();
                      return nb::int_(count);
                    })
       .def_prop_ro("is_accepting",
                    [](Matcher& self) {
-                     const Guard guard(self.constraint().mutex());
+                     const MatcherGuard guard(self);
                      return self.is_accepting();
                    })
       .def_prop_ro("is_finished",
                    [](Matcher& self) {
-                     const Guard guard(self.constraint().mutex());
+                     const MatcherGuard guard(self);
                      return self.is_finished();
                    })
       .def_prop_ro("tokens",
                    [](Matcher& self) {
-                     const Guard guard(self.constraint().mutex());
+                     const MatcherGuard guard(self);
                      return token_list(self);
                    })
       .def_prop_ro("state_id",
                    [](Matcher& self) {
-                     const Guard guard(self.constraint().mutex());
+                     const MatcherGuard guard(self);
                      return self.state();
                    },
                    "Equal for equal states of one constraint, until states are dropped.")
       .def("expected",
            [](Matcher& self) {
-             const Guard guard(self.constraint().mutex());
+             const MatcherGuard guard(self);
              return self.describe();
            })
       .def("completion",
            [](Matcher& self, size_t limit) -> nb::object {
              std::string text;
-             const Guard guard(self.constraint().mutex());
+             const MatcherGuard guard(self);
              if (!self.complete(text, limit)) return nb::none();
              return to_bytes(text);
            },
            nb::arg("limit"))
       .def("forced_bytes",
            [](Matcher& self, size_t limit) {
-             const Guard guard(self.constraint().mutex());
+             const MatcherGuard guard(self);
              return to_bytes(self.forced_bytes(limit));
            },
            nb::arg("limit"))
       .def("only_token",
            [](Matcher& self, nb::handle remaining) -> nb::object {
              const uint32_t budget = token_budget(remaining);
-             const Guard guard(self.constraint().mutex());
+             const MatcherGuard guard(self);
              const int64_t token = self.only_token(budget);
              if (token < 0) return nb::none();
              return nb::int_(token);
@@ -365,7 +362,7 @@ void bind_constraint(nb::module_& m) {
            nb::kw_only(), nb::arg("remaining") = nb::none());
 
   m.def("fill_bitmasks", &fill_bitmasks, nb::arg("matchers"), nb::arg("bitmask"),
-        nb::arg("first_row") = 0, nb::arg("remaining") = nb::none());
+        nb::arg("first_row") = 0, nb::arg("remaining") = nb::none(), nb::arg("threads") = 0);
   m.def("safe_cut",
         [](const BoundVocabulary& vocabulary, nb::bytes text) {
           return safe_cut(vocabulary.core->trie(), {text.c_str(), text.size()});

@@ -54,6 +54,9 @@ void translate(const std::exception_ptr& pointer, void*) {
   nb::dict fields;
   try {
     std::rethrow_exception(pointer);
+  } catch (const Interrupted&) {
+    // The signal handler has raised what is to be raised.
+    if (!PyErr_Occurred()) PyErr_SetNone(PyExc_KeyboardInterrupt);
   } catch (const TokenRejected& e) {
     nb::object text = nb::none();
     std::string message = e.what();

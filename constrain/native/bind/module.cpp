@@ -8,4 +8,5 @@ NB_MODULE(_native, m) {
   constrain::bind::bind_constraint(m);
   constrain::bind::bind_logits(m);
   constrain::bind::bind_analysis(m);
+  constrain::bind::bind_signals(m);
 }

@@ -13,6 +13,17 @@ PoolFactory pool_factory() {
           }};
 }
 
+template <class Fn>
+void for_each_shard(Vocabulary& vocabulary, Fn fn) {
+  for (size_t i = 0; i < Vocabulary::kMostShards; ++i) {
+    Shard* shard = vocabulary.existing_shard(i);
+    if (!shard) continue;
+    const Guard guard(shard->mutex());
+    shard->trim();
+    fn(*shard);
+  }
+}
+
 void make_vocabulary(BoundVocabulary* self, nb::handle tokens, nb::handle eos_token_ids,
                      uint32_t size, size_t max_memory) {
   nb::object items = nb::steal(PySequence_Fast(tokens.ptr(), "tokens must be a sequence"));
@@ -57,33 +68,36 @@ void bind_vocabulary(nb::module_& m) {
       .def_prop_ro("token_count", [](const BoundVocabulary& v) { return v.core->token_count(); })
       .def_prop_ro("node_count",
                    [](const BoundVocabulary& v) { return v.core->trie().node_count(); })
-      .def_prop_ro("max_memory",
-                   [](const BoundVocabulary& v) {
-                     const Guard guard(v.core->shard().mutex());
-                     return v.core->shard().max_memory();
-                   })
+      .def_prop_ro("max_memory", [](const BoundVocabulary& v) { return v.core->max_memory(); })
       .def_prop_ro("memory",
                    [](const BoundVocabulary& v) {
-                     const Guard guard(v.core->shard().mutex());
-                     return v.core->shard().bytes();
+                     size_t total = 0;
+                     for_each_shard(*v.core, [&](Shard& shard) { total += shard.bytes(); });
+                     return total;
                    },
                    "Bytes of lexical automata and tables that are held now.")
       .def_prop_ro("counters",
                    [](const BoundVocabulary& v) {
-                     const Guard guard(v.core->shard().mutex());
-                     Shard& shard = v.core->shard();
+                     size_t held = 0;
+                     uint64_t built = 0, lexical = 0, machine = 0;
+                     for_each_shard(*v.core, [&](Shard& shard) {
+                       held += shard.tables().count();
+                       built += shard.tables().built();
+                       lexical += shard.tables().steps();
+                       machine += shard.filler().steps();
+                     });
                      nb::dict result;
-                     result["tables"] = shard.tables().count();
-                     result["tables_built"] = shard.tables().built();
-                     result["lexical_steps"] = shard.tables().steps();
-                     result["machine_steps"] = shard.filler().steps();
+                     result["tables"] = held;
+                     result["tables_built"] = built;
+                     result["lexical_steps"] = lexical;
+                     result["machine_steps"] = machine;
                      return result;
                    },
                    "What mask filling did so far, for benchmarks: tables held and built, steps.")
       .def("set_max_memory",
            [](BoundVocabulary& v, size_t limit) {
-             const Guard guard(v.core->shard().mutex());
-             v.core->shard().set_max_memory(limit);
+             nb::gil_scoped_release release;
+             v.core->set_max_memory(limit);
            },
            nb::arg("limit"));
 }

@@ -52,11 +52,11 @@ bool completes(Machine& machine, Config config, std::string_view text) {
   return machine.accepts(config) && !machine.unsure(config);
 }
 
-Budget::Budget(Vocabulary& vocabulary, Machine& machine, StateTable& states)
+Budget::Budget(Vocabulary& vocabulary, Shard& shard, Machine& machine, StateTable& states)
     : vocabulary_(vocabulary),
       trie_(vocabulary.trie()),
-      stepper_(vocabulary.shard().pool()),
-      tables_(vocabulary.shard().tables()),
+      stepper_(shard.pool()),
+      tables_(shard.tables()),
       machine_(machine),
       states_(states) {}
 

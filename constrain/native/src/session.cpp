@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "constrain/errors.hpp"
+#include "constrain/poll.hpp"
 
 namespace constrain {
 namespace {
@@ -11,51 +12,67 @@ constexpr uint32_t kBetweenChecks = 8;
 
 }  // namespace
 
-Constraint::Constraint(std::shared_ptr<Vocabulary> vocabulary, MachineFactory factory,
-                       size_t max_memory)
-    : vocabulary_(std::move(vocabulary)), factory_(std::move(factory)), max_memory_(max_memory) {
-  const std::lock_guard lock(mutex());
-  vocabulary_->shard().trim();
-  rebuild();
+Lane::Lane(Vocabulary& vocabulary, Shard& shard, const MachineFactory& factory, size_t max_memory)
+    : vocabulary_(vocabulary), shard_(shard), factory_(factory), max_memory_(max_memory) {
+  shard_.trim();
+  try {
+    rebuild();
+  } catch (...) {
+    discard_after_exception();
+    throw;
+  }
   if (over_limit()) {
-    machine_.reset();
     throw LimitError("the constraint alone needs more than max_memory (" +
                          std::to_string(max_memory_) + " bytes)",
                      "max_memory");
   }
 }
 
-Constraint::~Constraint() {
-  // Not while a batch fills masks of this shard.  The pool may be gone already, so destructors of
-  // machines leave it alone.
-  const std::lock_guard lock(mutex());
-  machine_.reset();
+size_t Lane::bytes() const {
+  if (!machine_) return 0;
+  return machine_->bytes() + states_->bytes() + masks_->bytes() + budget_->bytes();
 }
 
-void Constraint::rebuild() {
-  Shard& shard = vocabulary_->shard();
-  machine_.reset();
+void Lane::rebuild() {
+  discard_machine();
   states_ = std::make_unique<StateTable>();
-  masks_ = std::make_unique<MaskCache>(vocabulary_->words(), max_memory_ / 4);
-  budget_.reset();
-  machine_ = factory_(shard.pool());
-  budget_ = std::make_unique<Budget>(*vocabulary_, *machine_, *states_);
-  start_ = states_->intern(machine_->start());
-  shard_generation_ = shard.generation();
+  masks_ = std::make_unique<MaskCache>(vocabulary_.words(), max_memory_ / 4);
+  shard_generation_ = shard_.generation();
   ++generation_;
+  std::unique_ptr<Machine> machine = factory_(shard_.pool());
+  budget_ = std::make_unique<Budget>(vocabulary_, shard_, *machine, *states_);
+  start_ = states_->intern(machine->start());
+  machine_ = std::move(machine);
 }
 
-void Constraint::prepare() {
-  Shard& shard = vocabulary_->shard();
-  shard.trim();
+void Lane::discard_machine() {
+  budget_.reset();
+  machine_.reset();
+}
+
+void Lane::discard_after_exception() {
+  discard_machine();
+  try {
+    throw;
+  } catch (const DeadlineError&) {
+    shard_.discard();
+  } catch (const Error&) {
+    // The program is at fault, and the pool as good as before.
+  } catch (...) {
+    shard_.discard();
+  }
+}
+
+void Lane::prepare() {
+  shard_.trim();
   // No machine: the last rebuild was interrupted by an exception.
   // Adding up what is held costs as much as a mask: not every time.
   const bool over = ++prepared_ % kBetweenChecks == 0 && machine_ && over_limit();
-  if (!machine_ || shard_generation_ != shard.generation() || over) rebuild();
+  if (!machine_ || shard_generation_ != shard_.generation() || over) rebuild();
 }
 
-StateId Constraint::advance(StateId state, uint32_t token) {
-  const std::string_view text = vocabulary_->spelling(token);
+StateId Lane::advance(StateId state, uint32_t token) {
+  const std::string_view text = vocabulary_.spelling(token);
   if (text.empty()) return kNoState;
   Config config = states_->config(state);
   for (const char c : text) {
@@ -64,73 +81,170 @@ StateId Constraint::advance(StateId state, uint32_t token) {
   return states_->intern(config);
 }
 
-StateId Constraint::follow(StateId state, int64_t token, bool& finished) {
-  const bool eos = vocabulary_->is_eos(token);
+StateId Lane::follow(StateId state, int64_t token, bool& finished) {
+  const bool eos = vocabulary_.is_eos(token);
   if (finished) return eos ? state : kNoState;
-  if (token < 0 || token >= vocabulary_->size()) return kNoState;
+  if (token < 0 || token >= vocabulary_.size()) return kNoState;
   const StateId next = advance(state, static_cast<uint32_t>(token));
   if (next != kNoState || !eos || !accepts(state)) return next;
   finished = true;
   return state;
 }
 
-bool Constraint::fill(StateId state, uint32_t* row) {
-  Shard& shard = vocabulary_->shard();
-  LexicalTables& tables = shard.tables();
-  const size_t words = vocabulary_->words();
+bool Lane::fill(StateId state, uint32_t* row) {
+  LexicalTables& tables = shard_.tables();
+  const size_t words = vocabulary_.words();
   if (!masks_->load(state, tables.generation(), row)) {
-    const LexicalTable* base = shard.filler().fill(*machine_, states_->config(state), row);
-    if (accepts(state)) or_words(row, vocabulary_->eos_words());
+    const LexicalTable* base = shard_.filler().fill(*machine_, states_->config(state), row);
+    if (accepts(state)) or_words(row, vocabulary_.eos_words());
     masks_->store(state, base, row);
   }
   return any_bit(row, words);
 }
 
-Matcher::Matcher(std::shared_ptr<Constraint> constraint) : constraint_(std::move(constraint)) {
-  states_.push_back(constraint_->start());
-  generation_ = constraint_->generation();
+Constraint::Constraint(std::shared_ptr<Vocabulary> vocabulary, MachineFactory factory,
+                       size_t max_memory)
+    : vocabulary_(std::move(vocabulary)), factory_(std::move(factory)), max_memory_(max_memory) {
+  Shard& shard = vocabulary_->shard(0);
+  lock_or_poll(shard.mutex());
+  const std::lock_guard lock(shard.mutex(), std::adopt_lock);
+  lanes_[0] = std::make_unique<Lane>(*vocabulary_, shard, factory_, max_memory_);
+  made_[0].store(lanes_[0].get(), std::memory_order_release);
 }
 
-void Matcher::sync() {
-  constraint_->prepare();
-  if (generation_ == constraint_->generation()) return;
+Lane* Constraint::lane(size_t index) {
+  if (Lane* made = existing(index)) return made;
+  const std::lock_guard making(making_);
+  if (Lane* made = existing(index)) return made;
+  if (refused_[index]) return nullptr;
+  refused_[index] = true;   // until it is there
+  const size_t share = max_memory_ / kMostLanes;
+  try {
+    Shard& shard = vocabulary_->shard(index);
+    lock_or_poll(shard.mutex());
+    const std::lock_guard lock(shard.mutex(), std::adopt_lock);
+    lanes_[index] = std::make_unique<Lane>(*vocabulary_, shard, factory_, share);
+    if (lanes_[index]->bytes() > share / 2) {
+      lanes_[index].reset();
+      return nullptr;
+    }
+  } catch (const LimitError&) {
+    return nullptr;
+  } catch (...) {
+    refused_[index] = false;
+    throw;
+  }
+  {
+    Lane& first = *lanes_[0];
+    lock_or_poll(first.mutex());
+    const std::lock_guard lock(first.mutex(), std::adopt_lock);
+    first.set_max_memory(first.max_memory() - share);
+  }
+  refused_[index] = false;
+  made_[index].store(lanes_[index].get(), std::memory_order_release);
+  return lanes_[index].get();
+}
+
+size_t Constraint::bytes() {
+  size_t total = 0;
+  for (size_t i = 0; i < kMostLanes; ++i) {
+    Lane* lane = existing(i);
+    if (!lane) continue;
+    lock_or_poll(lane->mutex());
+    const std::lock_guard lock(lane->mutex(), std::adopt_lock);
+    total += lane->bytes();
+  }
+  return total;
+}
+
+MatcherLock::MatcherLock(const Matcher& matcher) {
+  while (true) {
+    lane_ = &matcher.lane();
+    lock_or_poll(lane_->mutex());
+    if (lane_ == &matcher.lane()) return;
+    lane_->mutex().unlock();
+  }
+}
+
+Matcher::Matcher(std::shared_ptr<Constraint> constraint)
+    : constraint_(std::move(constraint)), lane_(&constraint_->first()) {}
+
+Matcher::Matcher(const Matcher& other)
+    : constraint_(other.constraint_),
+      lane_(&other.lane()),
+      tokens_(other.tokens_),
+      states_(other.states_),
+      generation_(other.generation_),
+      finished_(other.finished_) {}
+
+void Matcher::move_to(Lane& lane) {
+  generation_ = kStale;
+  lane_.store(&lane, std::memory_order_release);
+}
+
+void Matcher::replay(Lane& lane) {
+  generation_ = kStale;
   states_.clear();
-  states_.push_back(constraint_->start());
+  states_.push_back(lane.start());
   for (size_t i = 0; i < tokens_.size(); ++i) {
     const StateId at = states_.back();
     const bool read = i < tokens_.size() - finished_;
-    const StateId next = read ? constraint_->advance(at, tokens_[i]) : at;
+    const StateId next = read ? lane.advance(at, tokens_[i]) : at;
     if (next == kNoState) throw Error("a sequence could not be replayed");
     states_.push_back(next);
   }
-  generation_ = constraint_->generation();
-  if (constraint_->over_limit()) {
-    throw LimitError("one sequence needs more than max_memory (" +
-                         std::to_string(constraint_->max_memory()) + " bytes)",
+  generation_ = lane.generation();
+}
+
+void Matcher::sync(Lane& lane) {
+  lane.prepare();
+  if (generation_ == lane.generation()) return;
+  replay(lane);
+  if (tokens_.empty() || !lane.over_limit()) return;
+  // What other sequences have left behind may be what is too much.
+  lane.rebuild();
+  replay(lane);
+  if (!lane.over_limit()) return;
+  const size_t most = constraint_->max_memory();
+  if (lane.bytes() > most) {
+    throw LimitError("one sequence needs more than max_memory (" + std::to_string(most) + " bytes)",
                      "max_memory");
+  }
+  lane.set_max_memory(std::min(most, lane.bytes() * 2));   // a share that turned out too small
+}
+
+template <class Fn>
+auto Matcher::work(Fn fn) {
+  Lane& here = lane();
+  try {
+    sync(here);
+    return fn(here);
+  } catch (...) {
+    here.discard_after_exception();
+    throw;
   }
 }
 
 StateId Matcher::state() {
-  sync();
-  return states_.back();
+  return work([&](Lane&) { return states_.back(); });
 }
 
 bool Matcher::advance(int64_t token) {
-  sync();
-  bool finished = is_finished();
-  const StateId next = constraint_->follow(states_.back(), token, finished);
-  if (next == kNoState) return false;
-  tokens_.push_back(static_cast<uint32_t>(token));
-  states_.push_back(next);
-  if (finished) ++finished_;
-  return true;
+  return work([&](Lane& lane) {
+    bool finished = is_finished();
+    const StateId next = lane.follow(states_.back(), token, finished);
+    if (next == kNoState) return false;
+    tokens_.push_back(static_cast<uint32_t>(token));
+    states_.push_back(next);
+    if (finished) ++finished_;
+    return true;
+  });
 }
 
 bool Matcher::rollback(size_t n) {
   if (n > tokens_.size()) return false;
   tokens_.resize(tokens_.size() - n);
-  states_.resize(tokens_.size() + 1);
+  if (states_.size() > tokens_.size() + 1) states_.resize(tokens_.size() + 1);
   finished_ -= std::min(n, finished_);
   return true;
 }
@@ -140,55 +254,60 @@ void Matcher::reset() { rollback(tokens_.size()); }
 size_t Matcher::validate(std::span<const int64_t> tokens) { return validate(tokens, kNoBudget); }
 
 size_t Matcher::validate(std::span<const int64_t> tokens, uint32_t remaining) {
-  sync();
-  StateId at = states_.back();
-  bool finished = is_finished();
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    if (i >= remaining) return i;
-    at = constraint_->follow(at, tokens[i], finished);
-    if (at == kNoState) return i;
-    if (finished) continue;
-    if (remaining != kNoBudget && constraint_->budget().need(at) > remaining - i - 1) return i;
-  }
-  return tokens.size();
+  return work([&](Lane& lane) {
+    StateId at = states_.back();
+    bool finished = is_finished();
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      if (i >= remaining) return i;
+      at = lane.follow(at, tokens[i], finished);
+      if (at == kNoState) return i;
+      if (finished) continue;
+      if (remaining != kNoBudget && lane.budget().need(at) > remaining - i - 1) return i;
+    }
+    return tokens.size();
+  });
 }
 
 bool Matcher::fill(uint32_t* row) {
-  Vocabulary& vocabulary = constraint_->vocabulary();
+  const Vocabulary& vocabulary = constraint_->vocabulary();
   if (is_finished()) {
     std::fill_n(row, vocabulary.words(), 0u);
     or_words(row, vocabulary.eos_words());
     return true;
   }
-  sync();
-  if (constraint_->fill(states_.back(), row)) return true;
-  or_words(row, vocabulary.eos_words());
+  return work([&](Lane& lane) { return fill_here(lane, row); });
+}
+
+bool Matcher::fill_here(Lane& lane, uint32_t* row) {
+  if (lane.fill(states_.back(), row)) return true;
+  or_words(row, lane.vocabulary().eos_words());
   return false;
 }
 
 bool Matcher::fill(uint32_t* row, uint32_t remaining) {
   if (remaining == kNoBudget || is_finished()) return fill(row);
-  Vocabulary& vocabulary = constraint_->vocabulary();
-  sync();
-  const StateId at = states_.back();
-  Budget& budget = constraint_->budget();
-  if (remaining > 1 && budget.far(at, remaining - 1) && constraint_->fill(at, row)) return true;
-  if (remaining == 0 || budget.need_here(at) > remaining) {
-    std::fill_n(row, vocabulary.words(), 0u);
-    or_words(row, vocabulary.eos_words());
-    return constraint_->accepts(at);
-  }
-  constraint_->fill(at, row);
-  budget.keep(at, remaining - 1, row);
-  return true;
+  return work([&](Lane& lane) {
+    const StateId at = states_.back();
+    Budget& budget = lane.budget();
+    if (remaining > 1 && budget.far(at, remaining - 1) && lane.fill(at, row)) return true;
+    if (remaining == 0 || budget.need_here(at) > remaining) {
+      std::fill_n(row, lane.vocabulary().words(), 0u);
+      or_words(row, lane.vocabulary().eos_words());
+      return lane.accepts(at);
+    }
+    lane.fill(at, row);
+    budget.keep(at, remaining - 1, row);
+    return true;
+  });
 }
 
 bool Matcher::shortest_completion(std::vector<uint32_t>& tokens) {
   tokens.clear();
-  sync();
-  if (is_finished()) return true;
-  tokens = constraint_->budget().way(states_.back());
-  return !tokens.empty() || constraint_->accepts(states_.back());
+  return work([&](Lane& lane) {
+    if (is_finished()) return true;
+    tokens = lane.budget().way(states_.back());
+    return !tokens.empty() || lane.accepts(states_.back());
+  });
 }
 
 uint32_t Matcher::tokens_needed() {
@@ -197,43 +316,42 @@ uint32_t Matcher::tokens_needed() {
 }
 
 bool Matcher::is_accepting() {
-  sync();
-  return is_finished() || constraint_->accepts(states_.back());
+  return work([&](Lane& lane) { return is_finished() || lane.accepts(states_.back()); });
 }
 
 std::string Matcher::describe() {
   if (is_finished()) return "nothing: the sequence is finished";
-  sync();
-  return constraint_->machine().describe(constraint_->config(states_.back()));
+  return work([&](Lane& lane) { return lane.machine().describe(lane.config(states_.back())); });
 }
 
 bool Matcher::complete(std::string& out, size_t limit) {
-  sync();
-  if (is_finished()) return true;
-  return constraint_->machine().complete(constraint_->config(states_.back()), out, limit);
+  return work([&](Lane& lane) {
+    return is_finished() || lane.machine().complete(lane.config(states_.back()), out, limit);
+  });
 }
 
 std::string Matcher::forced_bytes(size_t limit) {
   std::string text;
   if (is_finished()) return text;
-  sync();
-  Machine& machine = constraint_->machine();
-  Config config = constraint_->config(states_.back());
-  while (text.size() < limit && !machine.accepts(config)) {
-    int only = -1;
-    Config behind;
-    for (int byte = 0; byte < 256; ++byte) {
-      Config next = config;
-      if (!machine.step(next, static_cast<uint8_t>(byte))) continue;
-      if (only >= 0 || byte == kTokenMark) return text;   // a token that writes no text
-      only = byte;
-      behind = next;
+  return work([&](Lane& lane) {
+    Machine& machine = lane.machine();
+    Config config = lane.config(states_.back());
+    while (text.size() < limit && !machine.accepts(config)) {
+      int only = -1;
+      Config behind;
+      for (int byte = 0; byte < 256; ++byte) {
+        Config next = config;
+        if (!machine.step(next, static_cast<uint8_t>(byte))) continue;
+        if (only >= 0 || byte == kTokenMark) return text;   // a token that writes no text
+        only = byte;
+        behind = next;
+      }
+      if (only < 0) return text;
+      text.push_back(static_cast<char>(only));
+      config = behind;
     }
-    if (only < 0) return text;
-    text.push_back(static_cast<char>(only));
-    config = behind;
-  }
-  return text;
+    return text;
+  });
 }
 
 int64_t Matcher::only_token(uint32_t remaining) {

@@ -3,13 +3,18 @@
 #include <algorithm>
 
 #include "constrain/errors.hpp"
+#include "constrain/poll.hpp"
 
 namespace constrain {
 
 Vocabulary::Vocabulary(std::string blob, std::vector<uint32_t> offsets,
                        std::vector<uint32_t> eos_ids, uint32_t size, PoolFactory make_pool,
                        size_t max_memory)
-    : blob_(std::move(blob)), eos_ids_(std::move(eos_ids)), size_(size) {
+    : blob_(std::move(blob)),
+      eos_ids_(std::move(eos_ids)),
+      size_(size),
+      make_pool_(std::move(make_pool)),
+      max_memory_(max_memory) {
   if (offsets.empty() || offsets.back() > blob_.size()) throw Error("token offsets do not fit");
   const size_t count = offsets.size() - 1;
   if (size_ < count) {
@@ -47,17 +52,46 @@ Vocabulary::Vocabulary(std::string blob, std::vector<uint32_t> offsets,
     }
   }
   trie_ = std::make_unique<Trie>(spelled_);
-  shard_ = std::make_unique<Shard>(*trie_, size_, std::move(make_pool), max_memory);
+  shard(0);
+}
+
+Shard& Vocabulary::shard(size_t index) {
+  if (Shard* made = existing_shard(index)) return *made;
+  {
+    const std::lock_guard lock(making_);
+    if (!shards_[index]) {
+      shards_[index] = std::make_unique<Shard>(*trie_, size_, make_pool_, max_memory_);
+      made_[index].store(shards_[index].get(), std::memory_order_release);
+    }
+  }
+  if (index != 0) set_max_memory(max_memory_);
+  return *existing_shard(index);
+}
+
+void Vocabulary::set_max_memory(size_t limit) {
+  max_memory_ = limit;
+  size_t count = 0;
+  for (size_t i = 0; i < kMostShards; ++i) count += existing_shard(i) != nullptr;
+  for (size_t i = 0; i < kMostShards; ++i) {
+    Shard* shard = existing_shard(i);
+    if (!shard) continue;
+    lock_or_poll(shard->mutex());
+    const std::lock_guard lock(shard->mutex(), std::adopt_lock);
+    shard->set_max_memory(limit / count);
+  }
 }
 
 const Spelling& Vocabulary::spelling() {
-  if (spelling_) return *spelling_;
-  spelling_ = std::make_unique<Spelling>();
-  spelling_->every_byte = true;
+  std::call_once(spelled_once_, [this] { spell(); });
+  return spelling_;
+}
+
+void Vocabulary::spell() {
+  spelling_.every_byte = true;
   for (uint32_t byte = 0; byte < 0xF5; ++byte) {
     if (byte == 0xC0 || byte == 0xC1) continue;
     const uint32_t node = trie_->child(0, static_cast<uint8_t>(byte));
-    if (node == 0 || trie_->node(node).has_tokens == 0) spelling_->every_byte = false;
+    if (node == 0 || trie_->node(node).has_tokens == 0) spelling_.every_byte = false;
   }
   for (const uint32_t token : trie_->order()) {
     // An object cannot begin right behind the bracket of another one.
@@ -67,9 +101,8 @@ const Spelling& Vocabulary::spelling() {
       if (c == '[' || (c == '{' && last != '{')) ++count;
       if (c != ' ' && c != '\n' && c != '\t' && c != '\r') last = c;
     }
-    spelling_->brackets = std::max(spelling_->brackets, count);
+    spelling_.brackets = std::max(spelling_.brackets, count);
   }
-  return *spelling_;
 }
 
 bool Vocabulary::is_eos(int64_t token) const {

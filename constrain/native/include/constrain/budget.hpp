@@ -48,8 +48,8 @@ class Budget {
  public:
   static constexpr uint32_t kNever = 0xFFFFFFFFu;
 
-  // Of the vocabulary's shard as it is now.
-  Budget(Vocabulary& vocabulary, Machine& machine, StateTable& states);
+  // Of a shard of the vocabulary as it is now.
+  Budget(Vocabulary& vocabulary, Shard& shard, Machine& machine, StateTable& states);
 
   // Tokens up to a valid text, none for a valid text; kNever where no completion is known.
   uint32_t need(StateId state);

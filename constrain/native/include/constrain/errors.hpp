@@ -13,6 +13,10 @@ struct LimitError : Error {            // LimitExceededError
   std::string limit;
   LimitError(const std::string& message, std::string name) : Error(message), limit(std::move(name)) {}
 };
+// Thrown by poll(), so in the middle of anything.
+struct DeadlineError : LimitError {
+  using LimitError::LimitError;
+};
 struct UnsupportedFeature : Error {    // UnsupportedError
   using Error::Error;
 };

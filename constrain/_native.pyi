@@ -44,6 +44,7 @@ class Program:
         numbers: str,
         property_order: str,
         parts: Iterable[Program] = ...,
+        escapes: str = ...,
     ) -> None: ...
 
 class Analyzer:

@@ -23,4 +23,5 @@ def native_program(program: Program) -> _native.Program:
         program.numbers,
         program.property_order,
         tuple(native_program(part) for part in program.parts),
+        program.escapes,
     )

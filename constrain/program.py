@@ -126,8 +126,9 @@ class ValueKind(IntEnum):
 class Program:
     """A compiled constraint before it meets a vocabulary.
 
-    ``kind`` is "json", "text" or "grammar".  ``whitespace`` is "bounded", "any" or "compact";
-    ``numbers`` is "plain" or "any"; both matter to kind "json" only.  All arrays hold int32.
+    ``kind`` is "json", "text" or "grammar".  ``whitespace`` is "bounded", "any", "compact" or
+    "spaced"; ``numbers`` is "plain" or "any", ``escapes`` "any" or "plain" (see `JsonSchema`); they
+    matter to kind "json" only.  All arrays hold int32.
     ``parts`` are the programs of kind "json" that a grammar embeds, by foreign number; several may
     be one program (see ``constrain/grammar/program.py``).
     """
@@ -143,6 +144,7 @@ class Program:
     whitespace: str = "bounded"
     numbers: str = "plain"
     property_order: str = "any"
+    escapes: str = "any"
     parts: tuple[Program, ...] = ()
     notes: dict[str, object] = field(default_factory=dict, compare=False, repr=False)
 

@@ -64,6 +64,12 @@ def add_constraint_options(parser: argparse.ArgumentParser, *, text: bool) -> No
         help="properties that an object of the schema does not declare: forbid them where the "
         "schema is silent, or do what the schema says, which usually allows any (default: forbid)",
     )
+    group.add_argument(
+        "--escapes",
+        choices=("plain", "any"),
+        default="plain",
+        help="escapes in JSON strings: only those that JSON requires, or any (default: plain)",
+    )
 
 
 def build_constraint(args: argparse.Namespace) -> Constraint:
@@ -81,9 +87,11 @@ def build_constraint(args: argparse.Namespace) -> Constraint:
         problem = f"{told} exclude each other" if given else "no constraint is given"
         raise CliError(f"{problem}; give one of {', '.join(names)}", ExitCode.USAGE)
     if given == ["schema"]:
-        return _from_schema(read_schema(args.schema), args.extra_properties, args.schema)
+        policies = {"extra_properties": args.extra_properties, "escapes": args.escapes}
+        return _from_schema(read_schema(args.schema), policies, args.schema)
     if given == ["model_class"]:
-        return _from_type(_import_class(args.model_class), args.extra_properties, args.model_class)
+        policies = {"extra_properties": args.extra_properties, "escapes": args.escapes}
+        return _from_type(_import_class(args.model_class), policies, args.model_class)
     if given[0] in GRAMMAR_OPTIONS:
         name, make = build_grammar(args)
         return _checked(make, name, is_json=False)
@@ -113,30 +121,33 @@ def read_schema(path: str) -> Any:
 def constraint_of_schema(schema: Any, extra_properties: str, name: str = "schema") -> Constraint:
     """The constraint of a JSON Schema (a value or its text) or of a type that pydantic understands.
 
+    Strings are written with plain escapes, as on the command line.
+
     Raises CliError, with `name`, for any mistake in it.
     """
+    policies = {"extra_properties": extra_properties, "escapes": "plain"}
     if isinstance(schema, (str, bytes)):
         try:
             schema = parse_json(decode_utf8(schema) if isinstance(schema, bytes) else schema)
         except JsonInputError as error:
             raise CliError(f"{name}: {error}") from error
     elif not isinstance(schema, (dict, bool)):
-        return _from_type(schema, extra_properties, name)
-    return _from_schema(schema, extra_properties, name)
+        return _from_type(schema, policies, name)
+    return _from_schema(schema, policies, name)
 
 
-def _from_schema(schema: Any, extra_properties: str, name: str) -> Constraint:
+def _from_schema(schema: Any, policies: dict[str, str], name: str) -> Constraint:
     import constrain
 
     return _checked(
-        lambda: constrain.JsonSchema(schema, extra_properties=extra_properties),
+        lambda: constrain.JsonSchema(schema, **policies),
         name,
         is_json=True,
         schema=schema,
     )
 
 
-def _from_type(found: Any, extra_properties: str, name: str) -> Constraint:
+def _from_type(found: Any, policies: dict[str, str], name: str) -> Constraint:
     import constrain
 
     try:
@@ -150,7 +161,7 @@ def _from_type(found: Any, extra_properties: str, name: str) -> Constraint:
         first = str(error).strip().splitlines()[0] if str(error).strip() else ""
         raise CliError(f"{name} has no JSON Schema: {type(error).__name__}: {first}") from error
     return _checked(
-        lambda: constrain.JsonSchema(found, extra_properties=extra_properties),
+        lambda: constrain.JsonSchema(found, **policies),
         name,
         is_json=True,
         schema=schema,

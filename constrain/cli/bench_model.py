@@ -72,9 +72,15 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument(
         "--whitespace",
-        choices=("bounded", "any", "compact"),
+        choices=("bounded", "any", "compact", "spaced"),
         default="bounded",
         help="whitespace that texts may have (default: bounded)",
+    )
+    parser.add_argument(
+        "--escapes",
+        choices=("plain", "any"),
+        default="plain",
+        help="escapes in strings: only those that JSON requires, or any (default: plain)",
     )
     parser.add_argument(
         "--batch", type=_batches, default=[1], metavar="N,N", help="batch sizes (default: 1)"
@@ -226,7 +232,10 @@ def _spec(task: Task, args: argparse.Namespace) -> Any:
 
     try:
         spec = constrain.JsonSchema(
-            task.schema, extra_properties=args.extra_properties, whitespace=args.whitespace
+            task.schema,
+            extra_properties=args.extra_properties,
+            whitespace=args.whitespace,
+            escapes=args.escapes,
         )
         _runtime.compile_alone(spec)
     except constrain.ConstrainError as error:

@@ -70,6 +70,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         choices=("forbid", "schema"),
         help="as in `generate` and `extract` (default: forbid)",
     )
+    parser.add_argument(
+        "--escapes",
+        choices=("plain", "any"),
+        help="as in `generate` and `extract` (default: plain)",
+    )
     parser.set_defaults(run=run)
 
 
@@ -124,6 +129,7 @@ _SCHEMA_DEFAULTS = {
     "formats": "assert",
     "content": "ignore",
     "extra_properties": "forbid",
+    "escapes": "plain",
 }
 
 

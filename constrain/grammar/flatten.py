@@ -283,7 +283,9 @@ def byte_mask(row: Iterable[Range]) -> int:
 
 def _first_bytes(program: Program) -> int:
     """Bytes with which texts of an embedded program begin, and perhaps more."""
-    begins = b'{["-0123456789tfn' + (b"" if program.whitespace == "compact" else b" \t\n\r")
+    begins = b'{["-0123456789tfn' + (
+        b" \t\n\r" if program.whitespace in ("any", "bounded") else b""
+    )
     return sum(1 << byte for byte in begins)
 
 

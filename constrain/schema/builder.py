@@ -270,6 +270,7 @@ class ProgramBuilder:
         whitespace: str = "bounded",
         numbers: str = "plain",
         property_order: str = "any",
+        escapes: str = "any",
         notes: dict[str, object] | None = None,
     ) -> Program:
         """The finished program."""
@@ -285,5 +286,6 @@ class ProgramBuilder:
             whitespace=whitespace,
             numbers=numbers,
             property_order=property_order,
+            escapes=escapes,
             notes=notes or {},
         )

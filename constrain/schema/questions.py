@@ -139,6 +139,7 @@ class Questions:
                 program.root,
                 numbers=program.numbers,
                 whitespace=program.whitespace,
+                escapes=program.escapes,
             )
             self._native = _native.Analyzer(native_program(built))
         try:

@@ -131,10 +131,19 @@ def _policies(program: Program) -> Iterator[ReportEntry]:
         )
     elif program.whitespace == "compact":
         yield ReportEntry("", "", "narrowed", "whitespace='compact': no whitespace between tokens")
+    elif program.whitespace == "spaced":
+        detail = "whitespace='spaced': one blank behind each colon and comma, none elsewhere"
+        yield ReportEntry("", "", "narrowed", detail)
     if program.numbers == "plain":
         detail = (
             "numbers='plain': integers without fraction or exponent, "
             "bounded numbers without exponent"
+        )
+        yield ReportEntry("", "", "narrowed", detail)
+    if program.escapes == "plain":
+        detail = (
+            "escapes='plain': escapes in strings and keys only where JSON requires them, "
+            "each in one form"
         )
         yield ReportEntry("", "", "narrowed", detail)
     if program.property_order == "declared":

@@ -23,8 +23,9 @@ _CHOICES = {
     "formats": ("assert", "ignore"),
     "content": ("ignore", "assert"),
     "property_order": ("any", "declared"),
-    "whitespace": ("bounded", "any", "compact"),
+    "whitespace": ("bounded", "any", "compact", "spaced"),
     "numbers": ("plain", "any"),
+    "escapes": ("any", "plain"),
     "extra_properties": ("schema", "forbid"),
 }
 
@@ -45,9 +46,15 @@ class JsonSchema:
             which is optional for base64url).  What the encoded bytes hold (``contentMediaType``,
             ``contentSchema``) is an annotation in any case.
         property_order: "any", or "declared": properties come in the order of ``properties``.
-        whitespace: "bounded" (any, but no endless runs), "any" or "compact" (none).
+        whitespace: "bounded" (any, but no endless runs), "any", "compact" (none) or "spaced" (one
+            blank behind each colon and comma and none elsewhere, as `json.dumps` writes).
         numbers: "plain" (integers without fraction or exponent, bounded numbers without exponent)
             or "any" (every spelling of a valid value).
+        escapes: "any" spelling of strings and keys, or "plain": escapes only where JSON requires
+            them, for a quote, a backslash and control characters, each in one form (``\\n`` and the
+            like where there is a short one, else ``\\u001f`` with lowercase digits).  Then every
+            string is written in one way, that of ``JSON.stringify`` and of ``json.dumps`` with
+            ``ensure_ascii=False``, and keys and enumerations have long stretches without a choice.
         extra_properties: "schema" leaves objects as the schema says, "forbid" closes objects that
             declare properties and are silent about others.  The default is "forbid" for Python
             types and "schema" for everything else.
@@ -74,6 +81,7 @@ class JsonSchema:
         "_schema",
         "content",
         "draft",
+        "escapes",
         "extra_properties",
         "formats",
         "numbers",
@@ -83,6 +91,7 @@ class JsonSchema:
 
     content: str
     draft: str
+    escapes: str
     extra_properties: str
     formats: str
     numbers: str
@@ -105,6 +114,7 @@ class JsonSchema:
         property_order: str = "any",
         whitespace: str = "bounded",
         numbers: str = "plain",
+        escapes: str = "any",
         extra_properties: str | None = None,
     ) -> None:
         repeated: list[str] = []
@@ -135,6 +145,7 @@ class JsonSchema:
             "property_order": property_order,
             "whitespace": whitespace,
             "numbers": numbers,
+            "escapes": escapes,
             "extra_properties": extra_properties,
         }
         put = object.__setattr__
@@ -220,6 +231,7 @@ class JsonSchema:
             whitespace=self.whitespace,
             numbers=self.numbers,
             property_order=self.property_order,
+            escapes=self.escapes,
         )
 
     # -- value semantics -------------------------------------------------------------------

@@ -307,7 +307,8 @@ class Policy:
 
 
 _NUMBERS = ("plain", "any")
-_WHITESPACE = ("bounded", "any", "compact")
+_WHITESPACE = ("bounded", "any", "compact", "spaced")
+_ESCAPES = ("any", "plain")
 _AB = {"properties": {"a": True, "b": True}}
 POLICIES = [
     Policy("numbers", _NUMBERS, "an integer with a zero fraction", {"type": "integer"}, "1.0"),
@@ -322,6 +323,19 @@ POLICIES = [
     Policy("whitespace", _WHITESPACE, "three empty lines", True, "[\n\n\n\n1]"),
     Policy("whitespace", _WHITESPACE, "300 spaces", True, "[" + " " * 300 + "1]"),
     Policy("whitespace", _WHITESPACE, "before and behind the value", True, " 1\n"),
+    Policy("escapes", _ESCAPES, 'the short form of a line break: `"\\n"`', True, '"\\n"'),
+    Policy("escapes", _ESCAPES, 'its long form: `"\\u000a"`', True, '"\\u000a"'),
+    Policy(
+        "escapes",
+        _ESCAPES,
+        'a control character without a short form: `"\\u001f"`',
+        True,
+        '"\\u001f"',
+    ),
+    Policy("escapes", _ESCAPES, 'the same in capitals: `"\\u001F"`', True, '"\\u001F"'),
+    Policy("escapes", _ESCAPES, 'a letter as an escape: `"\\u0061"`', True, '"\\u0061"'),
+    Policy("escapes", _ESCAPES, 'a slash as an escape: `"\\/"`', True, '"\\/"'),
+    Policy("escapes", _ESCAPES, "a key with an escaped letter", True, '{"\\u0061": 1}'),
     Policy("extra_properties", ("schema", "forbid"), "an undeclared key", _AB, '{"c": 1}'),
     Policy(
         "extra_properties",

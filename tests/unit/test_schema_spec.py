@@ -50,6 +50,7 @@ def test_content_decides_equality() -> None:
         JsonSchema({"const": "1"}),
         JsonSchema({"const": 1}, draft="7"),
         JsonSchema({"const": 1}, numbers="any"),
+        JsonSchema({"const": 1}, escapes="plain"),
         JsonSchema({"const": 1}, resources={"u": {}}),
         {"const": 1},
     ]
@@ -80,12 +81,13 @@ def test_specs_and_programs_can_be_pickled() -> None:
 
 def test_policies_reach_the_program() -> None:
     program = JsonSchema(
-        {}, whitespace="compact", numbers="any", property_order="declared"
+        {}, whitespace="compact", numbers="any", property_order="declared", escapes="plain"
     ).program()
-    assert (program.whitespace, program.numbers, program.property_order) == (
+    assert (program.whitespace, program.numbers, program.property_order, program.escapes) == (
         "compact",
         "any",
         "declared",
+        "plain",
     )
     assert program.kind == "json"
 
@@ -280,6 +282,11 @@ def test_report() -> None:
     details = [e.detail for e in report.of_status("narrowed")]
     assert any("whitespace" in d for d in details)
     assert any("numbers" in d for d in details)
+    assert not any("escapes" in d for d in details)
+    plain = JsonSchema(spec.schema, escapes="plain", whitespace="spaced").report()
+    details = [e.detail for e in plain.of_status("narrowed")]
+    assert any("escapes='plain'" in d for d in details)
+    assert any("whitespace='spaced'" in d for d in details)
     data = report.to_dict()
     assert json.loads(json.dumps(data)) == data
     assert data["counts"]["enforced"] == 3

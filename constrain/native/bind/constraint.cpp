@@ -22,7 +22,7 @@ using SharedProgram = std::shared_ptr<const Program>;
 void make_program(BoundProgram* self, std::string_view kind, nb::handle nodes, nb::handle args,
                   nb::handle refs, nb::handle values, nb::handle regexes, nb::handle strings,
                   int32_t root, std::string_view whitespace, std::string_view numbers,
-                  std::string_view property_order, nb::handle parts) {
+                  std::string_view property_order, nb::handle parts, std::string_view escapes) {
   auto program = std::make_shared<Program>();
   if (kind != "json" && kind != "text" && kind != "grammar") {
     throw nb::value_error("kind must be json, text or grammar");
@@ -46,8 +46,10 @@ void make_program(BoundProgram* self, std::string_view kind, nb::handle nodes, n
     program->whitespace = Whitespace::kAny;
   } else if (whitespace == "compact") {
     program->whitespace = Whitespace::kCompact;
+  } else if (whitespace == "spaced") {
+    program->whitespace = Whitespace::kSpaced;
   } else {
-    throw nb::value_error("whitespace must be bounded, any or compact");
+    throw nb::value_error("whitespace must be bounded, any, compact or spaced");
   }
   if (numbers != "plain" && numbers != "any") throw nb::value_error("numbers must be plain or any");
   program->plain_numbers = numbers == "plain";
@@ -55,6 +57,8 @@ void make_program(BoundProgram* self, std::string_view kind, nb::handle nodes, n
     throw nb::value_error("property_order must be any or declared");
   }
   program->declared_order = property_order == "declared";
+  if (escapes != "any" && escapes != "plain") throw nb::value_error("escapes must be any or plain");
+  program->plain_escapes = escapes == "plain";
   for (nb::handle part : nb::iter(parts)) {
     const SharedProgram& core = nb::cast<const BoundProgram&>(part).core;
     if (!program->grammar || core->grammar || core->text) {
@@ -249,7 +253,7 @@ void bind_constraint(nb::module_& m) {
       .def("__init__", &make_program, nb::arg("kind"), nb::arg("nodes"), nb::arg("args"),
            nb::arg("refs"), nb::arg("values"), nb::arg("regexes"), nb::arg("strings"),
            nb::arg("root"), nb::arg("whitespace"), nb::arg("numbers"), nb::arg("property_order"),
-           nb::arg("parts") = nb::tuple());
+           nb::arg("parts") = nb::tuple(), nb::arg("escapes") = "any");
 
   nb::class_<BoundConstraint>(m, "Constraint", nb::is_weak_referenceable())
       .def("__init__", &make_constraint, nb::arg("vocabulary"), nb::arg("program"),

@@ -52,7 +52,8 @@ bool JsonMachine::feed_key(Config& c, std::string& out) {
   const bool fast = n.kind == Kind::kFastObject;
   const uint32_t decoder = c.w[5];
   // Nothing was read of it: follow the plan.
-  const bool fresh = decoder == LexicalPool::kJson && c.w[6] == 0 &&
+  const bool between = LexicalPool::between(decoder);
+  const bool fresh = between && c.w[6] == 0 &&
                      (!fast || c.w[2] == 0 || theory_.table(n.a).names.empty());
   if (fresh) {
     bool done = false;
@@ -94,7 +95,7 @@ bool JsonMachine::feed_key(Config& c, std::string& out) {
           if (bool(t.required[i]) != required || !name_open(t, n, i, r)) continue;
           const auto name = pool_.text_code_points(t.names[i]);
           // Inside a character: one that the name goes on with.
-          if (decoder != LexicalPool::kJson &&
+          if (!between &&
               (name.size() == depth || !LexicalPool::can_become(decoder, name[depth])))
             continue;
           ends.emplace_back(name.begin() + ptrdiff_t(depth), name.end());
@@ -113,7 +114,7 @@ bool JsonMachine::feed_key(Config& c, std::string& out) {
   for (const auto& end : ends) {
     std::string spelled;
     size_t from = 0;
-    if (decoder != LexicalPool::kJson) {
+    if (!between) {
       if (end.empty() || !LexicalPool::can_become(decoder, end[0])) continue;
       LexicalPool::spell_rest(decoder, end[0], spelled);
       from = 1;
@@ -189,6 +190,7 @@ bool JsonMachine::feed_item(Config& c, const char* comma, std::string& out) {
     if (theory_.satisfiable(wanted)) next.w[2] = wanted;
   }
   c = next;
+  if (*comma == 0) c.w[0] |= 1u << kSpaceShift;   // no blank stands before a first item
   out += comma;
   return true;
 }
@@ -253,6 +255,7 @@ bool JsonMachine::finish(Config& c, std::string& out, size_t limit) {
   constexpr size_t kPieces = 40'000;
   for (size_t pieces = 0; !accepts(c); ++pieces) {
     if (out.size() > limit || pieces > kPieces) return false;
+    if (wants_blank(c) && !feed(c, " ", out)) return false;
     switch (mode(c)) {
       case Mode::kLiteral: {
         constexpr const char* kLiterals[3] = {"null", "true", "false"};
@@ -310,6 +313,7 @@ bool JsonMachine::finish(Config& c, std::string& out, size_t limit) {
 }
 
 std::string JsonMachine::describe(const Config& c) {
+  if (wants_blank(c)) return "a blank";
   switch (mode(c)) {
     case Mode::kLiteral: {
       constexpr const char* kLiterals[3] = {"null", "true", "false"};

@@ -2,21 +2,28 @@
 #include "constrain/json_machine.hpp"
 
 namespace constrain {
+namespace {
+// What a code point may be written with first, in a string of this kind.
+void add_written(ByteSet& out, uint32_t code_point, uint32_t unit) {
+  const bool must = LexicalPool::needs_escape(code_point);
+  if (!must) add_first_byte(out, code_point);
+  if (must || unit != LexicalPool::kPlainJson) add_byte(out, '\\');
+}
+}  // namespace
+
 // Next bytes of the members of a set, escapes included, and the closing quote behind one.
-void JsonMachine::add_members(StringSet members, ByteSet& out) const {
-  const auto children = pool_.sets().children(members);
-  for (const auto& [code_point, rest] : children) add_first_byte(out, code_point);
-  if (!children.empty()) add_byte(out, '\\');
+void JsonMachine::add_members(StringSet members, uint32_t unit, ByteSet& out) const {
+  for (const auto& [code_point, rest] : pool_.sets().children(members))
+    add_written(out, code_point, unit);
   if (pool_.sets().has_empty(members)) add_byte(out, '"');
 }
 
-void JsonMachine::add_names(const ObjectTable& t, uint32_t trie_node, ByteSet& out) const {
+void JsonMachine::add_names(const ObjectTable& t, uint32_t trie_node, uint32_t unit,
+                            ByteSet& out) const {
   if (trie_node == kNoName) return;
   const auto& at = t.trie[trie_node];
-  for (uint32_t k = at.first_child; k < at.first_child + at.children; ++k) {
-    add_first_byte(out, t.trie[k].code_point);
-  }
-  if (at.children != 0) add_byte(out, '\\');
+  for (uint32_t k = at.first_child; k < at.first_child + at.children; ++k)
+    add_written(out, t.trie[k].code_point, unit);
   if (at.name != kNoName) add_byte(out, '"');
 }
 
@@ -26,22 +33,26 @@ bool JsonMachine::live_bytes(const Config& c, ByteSet& out) {
     case Mode::kString:
     case Mode::kGeneralKey: {
       const uint32_t decoder = mode(c) == Mode::kString ? c.w[4] : c.w[5];
-      if (decoder != LexicalPool::kJson) return false;
+      if (!LexicalPool::between(decoder)) return false;
       if (pool_.without_sets(c.w[2]) != LexicalPool::kNothing) return false;
-      add_members(pool_.union_of_sets(c.w[2]), out);
+      add_members(pool_.union_of_sets(c.w[2]), decoder, out);
       return true;
     }
     case Mode::kFastKey:
-      if (c.w[5] != LexicalPool::kJson) return false;
+      if (!LexicalPool::between(c.w[5])) return false;
       if (pool_.without_sets(c.w[3]) != LexicalPool::kNothing) return false;
-      add_members(pool_.union_of_sets(c.w[3]), out);
-      add_names(theory_.table(node(c.w[1]).a), c.w[2], out);
+      add_members(pool_.union_of_sets(c.w[3]), c.w[5], out);
+      add_names(theory_.table(node(c.w[1]).a), c.w[2], c.w[5], out);
       return true;
     case Mode::kLiteral: return false;
     case Mode::kNumber: add_bytes(out, "0123456789.eE+- \n\r\t,]}"); return true;
     default: break;
   }
-  if (whitespace_ != Whitespace::kCompact) add_bytes(out, " \n\r\t");
+  if (wants_blank(c)) {
+    add_byte(out, ' ');
+    return true;
+  }
+  if (whitespace_ < Whitespace::kCompact) add_bytes(out, " \n\r\t");
   switch (mode(c)) {
     case Mode::kArrayStart: add_byte(out, ']'); [[fallthrough]];
     case Mode::kValue: add_bytes(out, "\"[{-0123456789tfn"); break;
@@ -61,19 +72,19 @@ bool JsonMachine::exceptional_bytes(const Config& c, ByteSet& out) {
   uint32_t tracked = c.w[3], decoder = c.w[5];
   switch (mode(c)) {
     case Mode::kString: decoder = c.w[4]; break;
-    case Mode::kGeneralKey: add_members(c.w[7], out); break;
+    case Mode::kGeneralKey: add_members(c.w[7], c.w[5], out); break;
     case Mode::kFastKey:
       goal = c.w[3];
       tracked = c.w[4];
-      add_members(c.w[7], out);
-      add_names(theory_.table(node(c.w[1]).a), c.w[2], out);
+      add_members(c.w[7], c.w[5], out);
+      add_names(theory_.table(node(c.w[1]).a), c.w[2], c.w[5], out);
       break;
     default: return false;
   }
-  if (decoder != LexicalPool::kJson) return false;
-  add_members(pool_.union_of_sets(goal), out);
+  if (!LexicalPool::between(decoder)) return false;
+  add_members(pool_.union_of_sets(goal), decoder, out);
   if (tracked != 0) {
-    for (const LexId t : pool_.list_copy(tracked)) add_members(pool_.union_of_sets(t), out);
+    for (const LexId t : pool_.list_copy(tracked)) add_members(pool_.union_of_sets(t), decoder, out);
   }
   return true;
 }

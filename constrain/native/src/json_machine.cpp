@@ -22,7 +22,8 @@ JsonMachine::JsonMachine(const Program& options, LexicalPool& pool)
       theory_(options.plain_numbers, pool),
       whitespace_(options.whitespace),
       plain_numbers_(options.plain_numbers),
-      declared_order_(options.declared_order) {
+      declared_order_(options.declared_order),
+      string_unit_(options.plain_escapes ? LexicalPool::kPlainJson : LexicalPool::kJson) {
   nodes_.push_back({});  // node 0: the bottom
   any_object_ = theory_.add_table({}, {}, {}, 0, UINT32_MAX);
 }
@@ -79,6 +80,11 @@ Config JsonMachine::start_at(Formula goal) {
 bool JsonMachine::space(Config& c, uint8_t byte) const {
   if (whitespace_ == Whitespace::kAny) return true;
   if (whitespace_ == Whitespace::kCompact) return false;
+  if (whitespace_ == Whitespace::kSpaced) {
+    if (byte != ' ' || !wants_blank(c)) return false;
+    c.w[0] |= 1u << 24;
+    return true;
+  }
   uint32_t newlines = c.w[0] >> kSpaceShift & 0xFF, blanks = c.w[0] >> 24;
   // Behind the text a final newline, nothing else.
   const bool end = mode(c) == Mode::kDone;
@@ -91,6 +97,12 @@ bool JsonMachine::space(Config& c, uint8_t byte) const {
   return true;
 }
 
+// Values behind a bracket, and the whole value, begin without a mode of their own or a frame.
+bool JsonMachine::wants_blank(const Config& c) const {
+  return whitespace_ == Whitespace::kSpaced && (c.w[0] & kSpaceMask) == 0 &&
+         (mode(c) == Mode::kKey || (mode(c) == Mode::kValue && c.w[1] != 0));
+}
+
 bool JsonMachine::step(Config& c, uint8_t byte) {
   switch (mode(c)) {
     case Mode::kString: return step_string(c, byte);
@@ -101,6 +113,7 @@ bool JsonMachine::step(Config& c, uint8_t byte) {
     default: break;
   }
   if (is_space(byte)) return space(c, byte);
+  if (wants_blank(c)) return false;
   c.w[0] &= ~kSpaceMask;
   switch (mode(c)) {
     case Mode::kValue: return begin_value(c, byte);
@@ -167,7 +180,7 @@ bool JsonMachine::begin_value(Config& c, uint8_t byte) {
       set_mode(c, Mode::kString, capture);
       c.w[2] = language;
       c.w[3] = tracked;
-      c.w[4] = LexicalPool::kJson;
+      c.w[4] = string_unit_;
       return true;
     }
     case '[': return begin_array(c, theory_.typed(goal, Type::kArray), variables, capture != 0);

@@ -134,7 +134,7 @@ bool JsonMachine::begin_key(Config& c) {
     c.w[2] = t.names.empty() ? kNoName : 0;
     c.w[3] = others;
     c.w[4] = others == LexicalPool::kNothing ? 0 : t.tracked;
-    c.w[5] = LexicalPool::kJson;
+    c.w[5] = string_unit_;
     c.w[7] = others == LexicalPool::kNothing ? StringSets::kEmpty : n.c;
     c.w[8] = others == LexicalPool::kNothing ? StringSets::kEmpty : t.name_set;
     return true;
@@ -145,7 +145,7 @@ bool JsonMachine::begin_key(Config& c) {
   set_mode(c, Mode::kGeneralKey);
   c.w[2] = keys;
   c.w[3] = names.matchers.empty() ? 0 : pool_.list(names.matchers);
-  c.w[5] = LexicalPool::kJson;
+  c.w[5] = string_unit_;
   c.w[7] = pool_.sets().unite(names.names, n.c);
   return true;
 }

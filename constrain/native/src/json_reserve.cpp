@@ -195,6 +195,8 @@ uint32_t JsonMachine::most_needed(const Config& c, uint32_t brackets, uint32_t) 
     total = plus(stack_reserve(c.w[1]), r.unit);
     total = plus(total, r.frame == kUnknown ? kUnknown : r.frame * (uint64_t{brackets} + 1));
   }
+  // Every blank stands behind a colon or a comma, which was counted.
+  if (whitespace_ == Whitespace::kSpaced) total = plus(total, total);
   return uint32_t(std::min<uint64_t>(total, UINT32_MAX));
 }
 

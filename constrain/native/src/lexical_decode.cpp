@@ -1,12 +1,17 @@
 // Bytes of JSON strings and raw text above the code point automata.
 //
-// decoder word: bit 31 raw text; bits 28-30 what is in progress; the rest belongs to that:
+// decoder word: bit 31 raw text; bits 22-23 the kind of string (0 JSON, 3 JSON with plain escapes);
+// bits 28-30 what is in progress; the rest belongs to that:
 //   0 a character boundary
 //   1 UTF-8: bits 26-27 length - 1, bits 24-25 bytes missing, bits 0-20 value so far
 //   2 a backslash was read
 //   3 \u: bits 24-25 digits read, bits 0-15 value so far
 //   4 low half of a surrogate pair: bits 24-26 stage (0 wants a backslash, 1 wants u, 2 + digits
 //     read), bits 0-9 high half, bits 10-21 value so far
+// Between bytes the value of 1 has at most 15 bits.
+//
+// Plain escapes are those of JSON.stringify: a quote, a backslash and control characters only, with
+// the short form where there is one, else with four lowercase digits.
 #include <algorithm>
 
 #include "constrain/lexical_pool.hpp"
@@ -16,7 +21,10 @@ namespace constrain {
 namespace {
 
 constexpr uint32_t kUtf8 = 1u << 28, kEscape = 2u << 28, kHex = 3u << 28, kLow = 4u << 28;
+constexpr uint32_t kQuotes = 3u << 22;   // the kind of string
 constexpr uint32_t kKindMask = 7u << 28;
+// What plain escapes write with digits.
+constexpr CodePointRange kPlainDigits[3] = {{0, 7}, {0xB, 0xB}, {0xE, 0x1F}};
 
 int hex_value(uint8_t b) {
   if (b >= '0' && b <= '9') return b - '0';
@@ -32,9 +40,18 @@ size_t ranges_of(uint32_t decoder, CodePointRange out[3]) {
     if (low <= high) out[n++] = {low, high};
   };
   const uint32_t kind = decoder & kKindMask;
-  if (kind == kUtf8) {
+  const bool plain = (decoder & (LexicalPool::kRaw | kQuotes)) == LexicalPool::kPlainJson;
+  if (plain && kind == kEscape) {
+    add('"', '"');
+    add('\\', '\\');
+    add(0, 0x1F);
+  } else if (plain && kind == kHex) {
+    const uint32_t shift = 4 * (4 - (decoder >> 24 & 3));
+    const uint32_t low = (decoder & 0xFFFF) << shift, high = low | ((1u << shift) - 1);
+    for (const CodePointRange& r : kPlainDigits) add(std::max(low, r.low), std::min(high, r.high));
+  } else if (kind == kUtf8) {
     const uint32_t length = (decoder >> 26 & 3) + 1, missing = decoder >> 24 & 3;
-    const uint32_t value = decoder & 0x1FFFFF;
+    const uint32_t value = decoder & (missing != 0 ? 0x7FFF : 0x1FFFFF);
     uint32_t low = value << (6 * missing), high = low | ((1u << (6 * missing)) - 1);
     low = std::max(low, length == 2 ? 0x80u : length == 3 ? 0x800u : 0x10000u);
     high = std::min(high, 0x10FFFFu);
@@ -170,8 +187,7 @@ bool LexicalPool::ends(const LexCursor& cursor, uint32_t& outcome_id) {
 LexStep LexicalPool::step(LexCursor& cursor, uint8_t b, uint32_t& outcome_id) {
   uint32_t code_point;
   // Most bytes are ASCII at a character boundary.
-  if ((cursor.decoder & ~kRaw) != 0 || b >= 0x80 ||
-      (cursor.decoder == kJson && (b < 0x20 || b == '"' || b == '\\'))) {
+  if (!between(cursor.decoder) || b >= 0x80 || (cursor.decoder != kRaw && needs_escape(b))) {
     const LexStep s = decode(cursor.decoder, b, code_point);
     if (s == LexStep::kDead) return s;
     if (s == LexStep::kEnd) {
@@ -202,13 +218,15 @@ LexStep LexicalPool::step(LexCursor& cursor, uint8_t b, uint32_t& outcome_id) {
 LexStep LexicalPool::decode(uint32_t& decoder, uint8_t b, uint32_t& code_point) {
   code_point = kNone;
   const uint32_t raw = decoder & kRaw;
+  const uint32_t quotes = raw ? 0 : decoder & kQuotes;
+  const bool plain = quotes == kPlainJson;
   const auto enter = [&](uint32_t next) {
-    decoder = raw | next;
+    decoder = raw | quotes | next;
     CodePointRange ranges[3];
     return ranges_of(decoder, ranges) != 0 ? LexStep::kInside : LexStep::kDead;
   };
   const auto take = [&](uint32_t c) {
-    decoder = raw;
+    decoder = raw | quotes;
     code_point = c;
     return LexStep::kInside;
   };
@@ -228,14 +246,15 @@ LexStep LexicalPool::decode(uint32_t& decoder, uint8_t b, uint32_t& code_point) 
     case kUtf8: {
       if ((b & 0xC0) != 0x80) return LexStep::kDead;
       const uint32_t missing = (decoder >> 24 & 3) - 1;
-      const uint32_t value = (decoder & 0x1FFFFF) << 6 | (b & 0x3F);
+      const uint32_t value = (decoder & 0x7FFF) << 6 | (b & 0x3F);
       const LexStep s =
           enter(kUtf8 | (decoder & 3u << 26) | missing << 24 | (value & 0x1FFFFF));
       return s == LexStep::kInside && missing == 0 ? take(value) : s;
     }
     case kEscape:
       switch (b) {
-        case '"': case '\\': case '/': return take(b);
+        case '"': case '\\': return take(b);
+        case '/': return plain ? LexStep::kDead : take(b);
         case 'b': return take(8);
         case 'f': return take(12);
         case 'n': return take(10);
@@ -246,10 +265,15 @@ LexStep LexicalPool::decode(uint32_t& decoder, uint8_t b, uint32_t& code_point) 
       }
     case kHex: {
       const int digit = hex_value(b);
-      if (digit < 0) return LexStep::kDead;
+      if (digit < 0 || (plain && b >= 'A' && b <= 'F')) return LexStep::kDead;
       const uint32_t digits = (decoder >> 24 & 3) + 1;
       const uint32_t value = (decoder & 0xFFFF) << 4 | uint32_t(digit);
       if (digits < 4) return enter(kHex | digits << 24 | value);
+      if (plain) {
+        for (const CodePointRange& r : kPlainDigits)
+          if (r.low <= value && value <= r.high) return take(value);
+        return LexStep::kDead;
+      }
       if (value >= 0xDC00 && value <= 0xDFFF) return LexStep::kDead;
       if (value >= 0xD800 && value <= 0xDBFF) return enter(kLow | (value - 0xD800));
       return take(value);

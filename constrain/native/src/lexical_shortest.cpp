@@ -43,7 +43,7 @@ uint32_t cost_of(uint32_t c, bool raw) {
 }  // namespace
 
 void LexicalPool::spell(std::string& out, uint32_t c, bool raw) {
-  if (raw || (c >= 0x20 && c != '"' && c != '\\')) return append_utf8(out, c);
+  if (raw || !needs_escape(c)) return append_utf8(out, c);
   out += '\\';
   if (const char letter = escape_letter(c); letter != 0) {
     out += letter;
@@ -178,7 +178,7 @@ void LexicalPool::spell_rest(uint32_t decoder, uint32_t c, std::string& out) {
 bool LexicalPool::finish(LexId goal, uint32_t decoder, std::string& out) {
   const bool raw = (decoder & kRaw) != 0;
   std::vector<uint32_t> text;
-  if ((decoder & ~kRaw) == 0) {
+  if (between(decoder)) {
     if (!shortest(goal, raw, text)) return false;
     for (const uint32_t c : text) spell(out, c, raw);
     return true;

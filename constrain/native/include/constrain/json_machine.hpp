@@ -77,6 +77,8 @@ class JsonMachine final : public Machine {
     for (size_t i = 2; i < kEmbeddedWords; ++i) c.w[i] = 0;
   }
   bool space(Config& c, uint8_t byte) const;
+  // A blank must come before anything else.
+  bool wants_blank(const Config& c) const;
 
   const StackNode& node(uint32_t id) const {
     return id & kTrialBit ? trial_nodes_[id & ~kTrialBit] : nodes_[id];
@@ -119,8 +121,8 @@ class JsonMachine final : public Machine {
   LexId general_keys(const StackNode& n);
   bool name_begins(const ObjectTable& t, uint32_t trie_node, uint32_t decoder) const;
   LexicalView base_view(LexId goal, uint32_t tracked, uint32_t decoder);
-  void add_members(StringSet members, ByteSet& out) const;
-  void add_names(const ObjectTable& t, uint32_t trie_node, ByteSet& out) const;
+  void add_members(StringSet members, uint32_t unit, ByteSet& out) const;
+  void add_names(const ObjectTable& t, uint32_t trie_node, uint32_t unit, ByteSet& out) const;
 
   bool finish(Config& c, std::string& out, size_t limit);
   bool feed_value(Config& c, std::string& out);
@@ -149,6 +151,7 @@ class JsonMachine final : public Machine {
   Whitespace whitespace_;
   bool plain_numbers_;
   bool declared_order_;
+  uint32_t string_unit_;   // the decoder at the start of strings and keys
   Formula root_ = Formulas::kFalse;
   uint32_t any_object_ = 0;  // the table that says nothing
 

@@ -39,6 +39,8 @@ class LexicalPool final : public LexicalStepper, public CharacterStepper {
   static constexpr LexId kAnything = 1;
   static constexpr uint32_t kJson = 0;           // decoder at a character boundary of a JSON string
   static constexpr uint32_t kRaw = 0x80000000u;  // the same in raw text
+  // In a JSON string with escapes only where there must be one, each in one spelling.
+  static constexpr uint32_t kPlainJson = 3u << 22;
 
   LexicalPool();
   ~LexicalPool() override;
@@ -114,7 +116,7 @@ class LexicalPool final : public LexicalStepper, public CharacterStepper {
   CharacterStepper* by_characters() override { return this; }
   uint32_t classes_of(const LexCursor& cursor) override;
   const CharClasses& classes(uint32_t number) const override { return partition_list_[number]; }
-  bool at_boundary(uint32_t decoder) const override { return (decoder & ~kRaw) == 0; }
+  bool at_boundary(uint32_t decoder) const override { return between(decoder); }
   LexStep decode_byte(uint32_t& decoder, uint8_t byte, uint32_t& code_point) const override {
     return decode(decoder, byte, code_point);
   }
@@ -135,6 +137,15 @@ class LexicalPool final : public LexicalStepper, public CharacterStepper {
   std::vector<uint32_t> text_code_points(TextId text) const;
   std::string text_utf8(TextId text) const;
   StringSets& sets() { return sets_; }
+
+  // Outside of any character.
+  static bool between(uint32_t decoder) {
+    return decoder == kJson || decoder == kPlainJson || decoder == kRaw;
+  }
+  // Whether JSON must write it as an escape.
+  static bool needs_escape(uint32_t code_point) {
+    return code_point < 0x20 || code_point == '"' || code_point == '\\';
+  }
 
   // ---- regions of byte automata, whose cursors have the region as goal and its state as tracked
   static constexpr uint32_t kRegion = 5u << 28;   // decoder of such a cursor

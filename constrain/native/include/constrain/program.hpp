@@ -19,7 +19,8 @@ enum class Op : int32_t {
 
 enum class ValueKind : int32_t { kNull, kTrue, kFalse, kNumber, kString, kArray, kObject };
 
-enum class Whitespace : uint8_t { kBounded, kAny, kCompact };
+// kSpaced: one blank behind each colon and comma, none elsewhere.
+enum class Whitespace : uint8_t { kBounded, kAny, kCompact, kSpaced };
 
 struct Program {
   bool text = false;                      // kind "text" (Regex, Choice) rather than "json"
@@ -34,13 +35,14 @@ struct Program {
   Whitespace whitespace = Whitespace::kBounded;
   bool plain_numbers = true;
   bool declared_order = false;
+  bool plain_escapes = false;             // strings are written in one way only
   std::vector<std::shared_ptr<const Program>> parts;   // of a grammar, by foreign number
 };
 
 // One machine can run both: all that is no formula is the same.
 inline bool same_options(const Program& a, const Program& b) {
   return a.whitespace == b.whitespace && a.plain_numbers == b.plain_numbers &&
-         a.declared_order == b.declared_order;
+         a.declared_order == b.declared_order && a.plain_escapes == b.plain_escapes;
 }
 
 // All tables are the same; the roots may differ.

@@ -86,11 +86,10 @@ def build_constraint(args: argparse.Namespace) -> Constraint:
         told = " and ".join(f"--{name.replace('_', '-')}" for name in given)
         problem = f"{told} exclude each other" if given else "no constraint is given"
         raise CliError(f"{problem}; give one of {', '.join(names)}", ExitCode.USAGE)
+    policies = {"extra_properties": args.extra_properties, "escapes": args.escapes}
     if given == ["schema"]:
-        policies = {"extra_properties": args.extra_properties, "escapes": args.escapes}
         return _from_schema(read_schema(args.schema), policies, args.schema)
     if given == ["model_class"]:
-        policies = {"extra_properties": args.extra_properties, "escapes": args.escapes}
         return _from_type(_import_class(args.model_class), policies, args.model_class)
     if given[0] in GRAMMAR_OPTIONS:
         name, make = build_grammar(args)
@@ -125,7 +124,7 @@ def constraint_of_schema(schema: Any, extra_properties: str, name: str = "schema
 
     Raises CliError, with `name`, for any mistake in it.
     """
-    policies = {"extra_properties": extra_properties, "escapes": "plain"}
+    policies: dict[str, Any] = {"extra_properties": extra_properties, "escapes": "plain"}
     if isinstance(schema, (str, bytes)):
         try:
             schema = parse_json(decode_utf8(schema) if isinstance(schema, bytes) else schema)
@@ -136,7 +135,7 @@ def constraint_of_schema(schema: Any, extra_properties: str, name: str = "schema
     return _from_schema(schema, policies, name)
 
 
-def _from_schema(schema: Any, policies: dict[str, str], name: str) -> Constraint:
+def _from_schema(schema: Any, policies: dict[str, Any], name: str) -> Constraint:
     import constrain
 
     return _checked(
@@ -147,7 +146,7 @@ def _from_schema(schema: Any, policies: dict[str, str], name: str) -> Constraint
     )
 
 
-def _from_type(found: Any, policies: dict[str, str], name: str) -> Constraint:
+def _from_type(found: Any, policies: dict[str, Any], name: str) -> Constraint:
     import constrain
 
     try:

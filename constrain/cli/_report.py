@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from constrain.cli._errors import CliError, os_reason
-from constrain.cli._svg import Panel, bar_chart
+from constrain.cli._svg import Panel, Series, bar_chart
 
-__all__ = ["json_text", "table", "write_plot"]
+__all__ = ["json_text", "steps_of", "table", "write_plot"]
 
 # Field of Metrics, what people call it, unit.
 _ROWS = (
@@ -36,11 +36,19 @@ _ROWS = (
 )
 _PLOTTED = (
     "time_to_first_token",
+    "inter_token_latency_mean",
     "inter_token_latency_p50",
     "inter_token_latency_p99",
+    "perceived_tokens_per_second",
     "total_tokens_per_second",
     "passes_per_token",
+    "mask_share",
+    "probability_removed",
 )
+_STEPS = {
+    "inter_token_latency": ("latency of each token behind the first", "ms"),
+    "probability_removed": ("probability removed by each mask", "%"),
+}
 _FACTORS = {"ms": 1000.0, "%": 100.0, "": 1.0}
 
 
@@ -102,15 +110,34 @@ def json_text(columns: Mapping[str, Any], **more: Any) -> str:
     return json.dumps({**more, "runs": runs}, indent=2) + "\n"
 
 
-def write_plot(path: str, title: str, columns: Mapping[str, Any]) -> None:
-    """Write an SVG file with a panel of bars for each of the main metrics.  Raises CliError."""
-    panels = []
+def steps_of(timings: Any) -> dict[str, list[float]]:
+    """What happened step by step to one sequence (its `Timings`), by names of metrics.
+
+    Latencies are one for each token behind the first, in seconds; probabilities one for each token
+    that was chosen from a mask, where they were measured.
+    """
+    return {
+        "inter_token_latency": timings.inter_token,
+        "probability_removed": timings.removed,
+    }
+
+
+def write_plot(
+    path: str, title: str, columns: Mapping[str, Any], steps: Mapping[str, Sequence[float]] = {}
+) -> None:
+    """Write an SVG file with a panel of bars for each of the main metrics, and one for each of
+    `steps` (see `steps_of`) that has values.  Raises CliError."""
+    panels: list[Panel | Series] = []
     for field, name, unit in _ROWS:
         if field in _PLOTTED:
             factor = _FACTORS[unit]
             values = [(column, getattr(m, field)) for column, m in columns.items()]
             bars = [(column, None if v is None else v * factor) for column, v in values]
             panels.append(Panel(f"{name} ({unit})" if unit else name, bars))
+    for field, numbers in steps.items():
+        name, unit = _STEPS[field]
+        if numbers:
+            panels.append(Series(f"{name} ({unit})", [v * _FACTORS[unit] for v in numbers]))
     try:
         with open(path, "w", encoding="utf-8") as file:
             file.write(bar_chart(title, panels))

@@ -21,7 +21,7 @@ from constrain.cli._options import (
 )
 from constrain.cli._output import write_text
 from constrain.cli._prompt import read_prompt
-from constrain.cli._report import json_text, table, write_plot
+from constrain.cli._report import json_text, steps_of, table, write_plot
 
 __all__ = ["add_parser", "run"]
 
@@ -74,7 +74,8 @@ def run(args: argparse.Namespace) -> ExitCode:
         messages.insert(0, {"role": "system", "content": args.system})
     engine = _runtime.open_engine(args.model, constraint.spec)
 
-    sampling = replace(sampling_of(args), measure=args.stats is not None)
+    measured = args.stats is not None or args.stats_plot is not None
+    sampling = replace(sampling_of(args), measure=measured)
     result = engine.generate(messages, sampling, None if args.no_stream else write_text)
     write_text("\n" if not args.no_stream else result.text + "\n")
     _report(args, result)
@@ -100,8 +101,9 @@ def _report(args: argparse.Namespace, result: _runtime.Output) -> None:
     from constrain.decoding import Metrics
 
     columns = {"this text": Metrics.of([result.timings])}
+    steps = steps_of(result.timings)
     if args.stats is not None:
-        text = table(columns) if args.stats == "table" else json_text(columns)
+        text = table(columns) if args.stats == "table" else json_text(columns, steps=steps)
         sys.stderr.write(text)
     if args.stats_plot is not None:
-        write_plot(args.stats_plot, "constrain generate", columns)
+        write_plot(args.stats_plot, "constrain generate", columns, steps)

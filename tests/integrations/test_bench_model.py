@@ -11,7 +11,7 @@ import pytest
 
 import constrain
 from constrain.cli import _report, _runtime
-from constrain.cli._svg import Panel, bar_chart
+from constrain.cli._svg import Panel, Series, bar_chart
 from constrain.cli._tasks import TASKS
 from constrain.cli.main import main
 from constrain.decoding import Metrics, Timings
@@ -69,12 +69,31 @@ def test_statistics_of_generate(tiny: Path, capfd: pytest.CaptureFixture) -> Non
     assert main([*arguments, "--stats", "json", "--stats-plot", "plot.svg"]) == 0
     captured = capfd.readouterr()
     assert json.loads(captured.out)["hello world"] in ("red", "green")
-    (run,) = json.loads(captured.err)["runs"]
+    stats = json.loads(captured.err)
+    (run,) = stats["runs"]
+    assert len(stats["steps"]["inter_token_latency"]) == run["tokens"] - 1
+    removed = stats["steps"]["probability_removed"]
+    assert len(removed) == run["tokens"] - run["forced_tokens"]
+    assert sum(removed) / len(removed) == pytest.approx(run["probability_removed"])
     assert run["sequences"] == 1
     assert 0 < run["forward_passes"] <= run["tokens"]
     assert 0 < run["probability_removed"] < 1
     assert 0 < run["mask_share"] < 1
-    assert ElementTree.parse("plot.svg").getroot().tag == f"{SVG}svg"
+    drawn = ElementTree.parse("plot.svg").getroot()
+    assert drawn.tag == f"{SVG}svg"
+    said = [element.text for element in drawn.findall(f"{SVG}text")]
+    for title in (
+        "share of masks in the time (%)",
+        "perceived tokens per second",
+        "latency of each token behind the first (ms)",
+        "probability removed by each mask (%)",
+    ):
+        assert title in said
+    # Without --stats the plot has the same panels.
+    assert main([*arguments, "--stats-plot", "alone.svg"]) == 0
+    assert capfd.readouterr().err == ""
+    alone = ElementTree.parse("alone.svg").getroot()
+    assert "probability removed by each mask (%)" in [e.text for e in alone.findall(f"{SVG}text")]
     assert main([*arguments, "--stats", "--forced", "off", "--speculate", "both"]) == 0
     assert "forward passes per token" in capfd.readouterr().err
     assert main([*arguments, "--stats-plot", "no/such/folder.svg"]) == 3
@@ -158,3 +177,15 @@ def test_bars() -> None:
     said = [element.text for element in root.findall(f"{SVG}text")]
     assert "<a & b>" in said
     assert "none" in said
+
+
+def test_series() -> None:
+    root = ElementTree.fromstring(bar_chart("t", [Series("s", [4.0, 1.0, 0.0]), Series("e", [])]))
+    _, *bars = root.findall(f"{SVG}rect")
+    heights = [float(bar.get("height", -1)) for bar in bars]
+    assert heights[0] == pytest.approx(4 * heights[1], abs=0.3)
+    assert heights[2] == 0
+    bottoms = {round(float(bar.get("y", 0)) + height, 1) for bar, height in zip(bars, heights)}
+    assert len(bottoms) == 1
+    places = [float(bar.get("x", 0)) for bar in bars]
+    assert places == sorted(places)

@@ -101,7 +101,8 @@ def _said(value: float | int | None, unit: str) -> str:
         return "-"
     if isinstance(value, int):
         return str(value)
-    return f"{value * _FACTORS[unit]:.3g}" if value < 1000 else f"{value * _FACTORS[unit]:.0f}"
+    scaled = value * _FACTORS[unit]
+    return f"{scaled:.3g}" if scaled < 1000 else f"{scaled:.0f}"
 
 
 def json_text(columns: Mapping[str, Any], **more: Any) -> str:

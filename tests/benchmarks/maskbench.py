@@ -2,8 +2,9 @@
 
 ``python -m tests.benchmarks.maskbench --json maskbench.json --plot maskbench.svg`` measures all
 engines on all schemas and prints Markdown. Engines take turns schema by schema, all on one core;
-a schema that takes longer than ``--timeout`` is stopped and counted. What is measured, and what
-counts as right: see `tests.benchmarks.measuring`. Engines that are not installed are named.
+a schema that takes longer than ``--timeout`` is stopped and counted. An interrupted run reports what
+it has. What is measured, and what counts as right: see `tests.benchmarks.measuring`. Engines that
+are not installed are named.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ def measure(
                 said = time.monotonic()
                 spent = ", ".join(f"{name} {one.seconds:.0f} s" for name, one in workers.items())
                 _say(f"{index + 1} of {len(schemas)} schemas: {spent}")
+    except KeyboardInterrupt:
+        _say("stopped: what follows is about the schemas so far")
     finally:
         for worker in workers.values():
             worker.close()

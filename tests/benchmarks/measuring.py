@@ -212,7 +212,10 @@ def gather(results: Iterable[Result], what: str) -> np.ndarray:
 
 
 def summarise(results: Sequence[Result]) -> dict[str, Any]:
-    """The numbers of one engine as a JSON object: verdicts, times in µs, what was slowest."""
+    """The numbers of one engine as a JSON object: verdicts, times in µs, what was slowest.
+
+    "wrong" has the wrong accepts and wrong rejects of each schema that has any.
+    """
     count = {status: sum(r.status == status for r in results) for status in STATUSES}
     compiled = [result for result in results if result.status == "ok"]
     slowest = sorted(compiled, key=lambda r: max(r.token, default=0), reverse=True)[:10]
@@ -230,6 +233,11 @@ def summarise(results: Sequence[Result]) -> dict[str, Any]:
         "slowest_tokens": {r.schema: max(r.token, default=0) / 1000 for r in slowest},
         "slowest_compiles": {r.schema: r.matcher / 1000 for r in long},
         "problems": reasons,
+        "wrong": {
+            r.schema: [r.wrong_accept, r.wrong_reject]
+            for r in compiled
+            if r.wrong_accept or r.wrong_reject
+        },
     }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import resource
+import signal
 import sys
 import time
 import traceback
@@ -123,6 +124,7 @@ def _serve(
     memory: int,
 ) -> None:
     """The engine's side: answer until the master hangs up."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the master's business
     sys.setrecursionlimit(20_000)
     run_on(core)
     try:
@@ -143,6 +145,7 @@ def _serve(
             bench = connection.recv()
         except EOFError:
             return
+        gc.collect()  # here, not when it is another engine's turn
         try:
             result = measure_schema(engine, bench, vocabulary, clock=CLOCKS[clock], warm=warm)
         except (KeyboardInterrupt, SystemExit):
@@ -154,7 +157,6 @@ def _serve(
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         connection.send((asdict(result), peak))
         del result
-        gc.collect()
 
 
 def _limit_memory(more: int) -> None:

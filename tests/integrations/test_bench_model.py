@@ -165,6 +165,17 @@ def test_tables_with_and_without_rich(monkeypatch: pytest.MonkeyPatch) -> None:
         assert any("more" in line for line in lines), cells
 
 
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(0.01234, "12.3"), (1.2, "1200"), (12.5, "12500"), (0.0, "0")]
+)
+def test_times_are_plain_numbers(seconds: float, said: str) -> None:
+    columns = {"a": Metrics.of([Timings(time_to_first_token=seconds)])}
+    (line,) = [
+        line for line in _report.table(columns).splitlines() if "time to first token" in line
+    ] or ["0"]
+    assert line.split()[-1] == said
+
+
 def test_bars() -> None:
     text = bar_chart("<a & b>", [Panel("p", [("x", 2.0), ("y", 1.0), ("z", None)]), Panel("q", [])])
     root = ElementTree.fromstring(text)

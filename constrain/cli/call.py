@@ -81,6 +81,18 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--declared-order", action="store_true", help="arguments come in the order of the schema"
     )
     group.add_argument(
+        "--escapes",
+        choices=("plain", "any"),
+        default="plain",
+        help="escapes in JSON strings: only those that JSON requires, or any (default: plain)",
+    )
+    group.add_argument(
+        "--whitespace",
+        choices=("template", "bounded"),
+        default="template",
+        help="whitespace in calls: as the format writes it, or any (default: template)",
+    )
+    group.add_argument(
         "--answer-schema",
         metavar="FILE",
         help="a JSON Schema for what is no call, instead of prose",
@@ -123,7 +135,7 @@ def run(args: argparse.Namespace) -> ExitCode:
         sampling_of(args),
         format=args.format,
         reasoning=args.reasoning,
-        arguments_order=_order(args),
+        **_spelling(args),
         answer=answer,
     )
     return (
@@ -133,8 +145,12 @@ def run(args: argparse.Namespace) -> ExitCode:
     )
 
 
-def _order(args: argparse.Namespace) -> str:
-    return "declared" if args.declared_order else "any"
+def _spelling(args: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "arguments_order": "declared" if args.declared_order else "any",
+        "escapes": args.escapes,
+        "whitespace": args.whitespace,
+    }
 
 
 def _check(tools: Any, choice: object, answer: Any, args: argparse.Namespace) -> None:
@@ -147,7 +163,7 @@ def _check(tools: Any, choice: object, answer: Any, args: argparse.Namespace) ->
         format=form,
         tool_choice=choice,
         reasoning=None if args.format == "auto" else args.reasoning,
-        arguments_order=_order(args),
+        **_spelling(args),
         answer=answer,
     )
     _runtime.compile_alone(spec)

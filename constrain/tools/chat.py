@@ -161,6 +161,8 @@ class TransformersChat:
         vocabulary: Vocabulary | None = None,
         reasoning: str | None = None,
         arguments_order: str = "any",
+        escapes: str = "plain",
+        whitespace: str = "template",
         answer: Any = None,
         constrained: bool = True,
         template_options: Mapping[str, Any] | None = None,
@@ -176,6 +178,8 @@ class TransformersChat:
         self._options: dict[str, Any] = {
             "reasoning": reasoning,
             "arguments_order": arguments_order,
+            "escapes": escapes,
+            "whitespace": whitespace,
             "answer": answer,
         }
         self._constrained = constrained

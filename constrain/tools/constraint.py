@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from constrain.errors import ConstrainError
@@ -14,6 +15,7 @@ from constrain.tools.formats import ToolFormat
 from constrain.tools.language import (
     ArgumentsNode,
     Embedded,
+    Json,
     Node,
     message_language,
     texts_of,
@@ -56,6 +58,11 @@ class ToolCalls(GrammarSpec):
         parallel: several calls in one message, where the format has that.
         reasoning: a thinking section: None (there is none), "optional" or "required".
         arguments_order: "any", or "declared": arguments come in the order of the schema.
+        escapes: of JSON strings and keys in arguments and answers: "plain" (only where JSON requires
+            one) or "any", as for `JsonSchema`.
+        whitespace: in calls and in JSON arguments: "template" (as the format writes it, which leaves
+            long stretches without a choice) or "bounded" (any that the parser reads, but no endless
+            runs).  At the ends of a message and of prose it is free.
         answer: a JSON Schema (or type) or another specification that prose must satisfy: "either a
             call or an answer".  Then no prose comes before calls.
         prompt: the end of the prompt, which says whether the message begins inside of a thinking
@@ -73,12 +80,14 @@ class ToolCalls(GrammarSpec):
         "_tree",
         "answer",
         "arguments_order",
+        "escapes",
         "format",
         "parallel",
         "prompt",
         "reasoning",
         "tool_choice",
         "tools",
+        "whitespace",
     )
 
     _tree: Node
@@ -86,6 +95,8 @@ class ToolCalls(GrammarSpec):
     tools: tuple[Tool, ...]
     arguments_order: str
     answer: Any
+    escapes: str
+    whitespace: str
     parallel: bool
     prompt: str
     reasoning: str | None
@@ -101,15 +112,20 @@ class ToolCalls(GrammarSpec):
         parallel: bool = True,
         reasoning: str | None = None,
         arguments_order: str = "any",
+        escapes: str = "plain",
+        whitespace: str = "template",
         answer: Any = None,
         prompt: str = "",
     ) -> None:
         put = object.__setattr__
         made = make_tools(tools)
-        if arguments_order not in ("any", "declared"):
-            raise ConstrainError(
-                f"arguments_order must be any or declared, found {arguments_order!r}"
-            )
+        for option, value, choices in (
+            ("arguments_order", arguments_order, ("any", "declared")),
+            ("escapes", escapes, ("plain", "any")),
+            ("whitespace", whitespace, ("template", "bounded")),
+        ):
+            if value not in choices:
+                raise ConstrainError(f"{option} must be {' or '.join(choices)}, found {value!r}")
         if not isinstance(parallel, bool):
             raise ConstrainError(f"parallel is True or False, found {parallel!r}")
         if not isinstance(prompt, str):
@@ -117,13 +133,15 @@ class ToolCalls(GrammarSpec):
         choice = resolve_choice(made, tool_choice)
         form = _format_of(format, tokenizer)
         thinking = thinking_of(form, reasoning, prompt)
-        spec = None if answer is None else _answer_spec(answer, form, made)
+        spec = None if answer is None else _answer_spec(answer, form, made, escapes)
         put(self, "tools", made)
         put(self, "format", form)
         put(self, "tool_choice", tool_choice)
         put(self, "parallel", parallel)
         put(self, "reasoning", reasoning)
         put(self, "arguments_order", arguments_order)
+        put(self, "escapes", escapes)
+        put(self, "whitespace", whitespace)
         put(self, "answer", spec)
         put(self, "prompt", prompt)
         tree = message_language(
@@ -133,6 +151,7 @@ class ToolCalls(GrammarSpec):
             parallel=parallel,
             thinking=thinking,
             answer=None if spec is None else Embedded(spec),
+            exact=whitespace == "template",
         )
         put(self, "_tree", without_start(tree, form.prompted))
 
@@ -151,7 +170,9 @@ class ToolCalls(GrammarSpec):
 
         spelling = Spelling(vocabulary)
         spelling.check(texts_of(self._tree))
-        return message_program(self._tree, spelling, self._arguments)
+        program = message_program(self._tree, spelling, self._arguments)
+        options = ("escapes", "whitespace", "arguments_order")
+        return replace(program, notes={name: getattr(self, name) for name in options})
 
     def expression(self, builder: GrammarBuilder) -> Expression:
         """See `GrammarSpec.expression`."""
@@ -162,7 +183,11 @@ class ToolCalls(GrammarSpec):
     def _arguments(self, node: ArgumentsNode, spelling: Spelling) -> tuple[Program, bool]:
         from constrain.tools.arguments import arguments_program
 
-        return arguments_program(node, spelling, self.arguments_order)
+        program, empty = arguments_program(node, spelling, self.arguments_order)
+        whitespace = program.whitespace
+        if self.whitespace == "template" and isinstance(node, Json) and node.style.is_plain:
+            whitespace = node.style.whitespace
+        return replace(program, escapes=self.escapes, whitespace=whitespace), empty
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -240,7 +265,7 @@ def _format_of(given: object, tokenizer: Any) -> ToolFormat:
     )
 
 
-def _answer_spec(answer: Any, form: ToolFormat, tools: Sequence[Tool]) -> Any:
+def _answer_spec(answer: Any, form: ToolFormat, tools: Sequence[Tool], escapes: str) -> Any:
     """The specification of answers.
 
     Where calls are JSON without a mark of their own, a schema's answers are those that the parser
@@ -249,7 +274,7 @@ def _answer_spec(answer: Any, form: ToolFormat, tools: Sequence[Tool]) -> Any:
     from constrain.schema.spec import JsonSchema
 
     known = callable(getattr(answer, "program", None)) and not isinstance(answer, type)
-    spec = answer if known else JsonSchema(answer, extra_properties="forbid")
+    spec = answer if known else JsonSchema(answer, extra_properties="forbid", escapes=escapes)
     shape = None if form.prose or not isinstance(spec, JsonSchema) else _call_shape(form, tools)
     if shape is None:
         return spec

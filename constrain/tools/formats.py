@@ -43,11 +43,14 @@ class JsonArguments:
 
     ``quote`` is what stands for the quotes of a string, which is then raw text up to the next
     ``quote``; keys are then written bare, as in ``{city:<|"|>Oslo<|"|>}``.  ``sorted_keys``: the
-    template writes keys in alphabetical order (they are read in any order).
+    template writes keys in alphabetical order (they are read in any order).  ``whitespace``: where
+    the template writes blanks, in the words of `JsonSchema`: "spaced" (one behind each colon and
+    comma), "compact" (nowhere) or "bounded" (no rule; any are read in any case).
     """
 
     quote: str = '"'
     sorted_keys: bool = False
+    whitespace: str = "spaced"
 
     @property
     def is_plain(self) -> bool:
@@ -177,6 +180,12 @@ class ToolFormat:
             )
         elif not self.arguments.quote:
             raise ToolFormatError("a quote cannot be empty", field="arguments.quote")
+        else:
+            _check_choice(
+                self.arguments.whitespace,
+                ("spaced", "compact", "bounded"),
+                "arguments.whitespace",
+            )
         if self.reasoning is not None and not self.reasoning.end.strip():
             raise ToolFormatError("a thinking section needs an end", field="reasoning")
         if any(not text for text in self.stop):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, field
 from typing import Any
@@ -56,8 +57,8 @@ def find_arguments(prober: Prober, single: Probe) -> Arguments:
     """
     name, values = single.calls[0]
     text = single.rendered
-    if find_json(text, 0, values):
-        return Arguments(JsonArguments())
+    if place := find_json(text, 0, values):
+        return Arguments(JsonArguments(whitespace=_whitespace(text[slice(*place)], values)))
     first, second = values[_FIRST], values[_SECOND]
     name_end = _last_name(text, name)
     found = [text.find(word, name_end) for word in (_FIRST, first, _SECOND, second)]
@@ -77,6 +78,13 @@ def find_arguments(prober: Prober, single: Probe) -> Arguments:
         if quote != '"' and between.startswith(quote) and behind.startswith(quote):
             return Arguments(JsonArguments(quote=quote, sorted_keys=_sorts(prober, name)))
     return _tagged(prober, name, opening, mid, between, behind)
+
+
+def _whitespace(written: str, values: dict[str, Any]) -> str:
+    for whitespace, separators in (("spaced", (", ", ": ")), ("compact", (",", ":"))):
+        if written == json.dumps(values, ensure_ascii=False, separators=separators):
+            return whitespace
+    return "bounded"
 
 
 def _last_name(text: str, name: str) -> int:

@@ -229,6 +229,7 @@ def message_language(
     parallel: bool = True,
     thinking: Thinking = Thinking(),
     answer: Node | None = None,
+    exact: bool = False,
 ) -> Node:
     """The messages that there are, what the prompt has written of them (`prompted`) included.
 
@@ -238,11 +239,12 @@ def message_language(
         parallel: several calls in one message, where the format has that.
         thinking: see `thinking_of`.
         answer: what prose is instead of free text: "a call, or an answer of this schema".
+        exact: whitespace in calls and between them is as the format writes it; else any is read.
 
     Prose comes before calls where the format has that and a call is no must; where one is, a marked
     section of prose may stay, empty.  Raises ToolFormatError for a name that cannot be written.
     """
-    return _Language(form, tools, choice, parallel, thinking, answer).message()
+    return _Language(form, tools, choice, parallel, thinking, answer, exact).message()
 
 
 class _Language:
@@ -254,8 +256,10 @@ class _Language:
         parallel: bool,
         thinking: Thinking,
         answer: Node | None,
+        exact: bool,
     ) -> None:
         self._form = form
+        self._exact = exact
         self._choice = choice
         self._parallel = parallel and form.parallel
         self._thinking = thinking
@@ -373,7 +377,11 @@ class _Language:
         parts: list[Node] = [self._call(True)]
         if self._parallel:
             parts.append(Repeat(self._call(False)))
-        return _sequence(*parts, *self._atoms(self._form.ending()))
+        ending = self._form.ending()
+        last = ending[-1] if ending else None
+        if isinstance(last, SpaceAtom):  # what ends the message is free
+            return _sequence(*parts, *self._written(ending[:-1]), Space(last.text))
+        return _sequence(*parts, *self._written(ending))
 
     def _call(self, first: bool) -> Node:
         form = self._form
@@ -384,7 +392,12 @@ class _Language:
             at = next(
                 n for n, one in enumerate(opening) if isinstance(one, Hole) and one.kind == "name"
             )
-            options.append(_sequence(*self._atoms(opening[:at]), self._dispatch(template)))
+            before = opening[:at]
+            lead: list[Node] = []
+            if first and before and isinstance(before[0], SpaceAtom):
+                lead, before = self._atoms(before[:1]), before[1:]
+            nodes = (*lead, *self._written(before), self._dispatch(template))
+            options.append(_sequence(*nodes))
         return options[0] if len(options) == 1 else Choice(tuple(options))
 
     def _dispatch(self, template: str) -> Calls:
@@ -397,16 +410,16 @@ class _Language:
             ]
             hole, middle = opening[holes[0]], opening[holes[0] + 1 :]
             named = len(holes) > 1
-            shared = None if named else _sequence(*self._atoms(middle))
+            shared = None if named else _sequence(*self._written(middle))
             again = any(isinstance(one, Hole) and one.kind == "name" for one in closing)
-            ending = None if again else _sequence(*self._atoms(closing))
+            ending = None if again else _sequence(*self._written(closing))
             found = self._cases[template] = Calls(
                 tuple(
                     Case(
                         self._name(tool, hole, middle),
-                        shared or _sequence(*self._atoms(middle, tool)),
+                        shared or _sequence(*self._written(middle, tool)),
                         self._arguments(tool),
-                        ending or _sequence(*self._atoms(closing, tool)),
+                        ending or _sequence(*self._written(closing, tool)),
                     )
                     for tool in self._tools
                 )
@@ -427,6 +440,14 @@ class _Language:
 
     def _text(self, text: str) -> Node:
         return _sequence(*self._atoms(loose_text(text)))
+
+    def _written(self, atoms: Sequence[Atom], tool: Tool | None = None) -> list[Node]:
+        """The nodes of a part of a call."""
+        nodes = self._atoms(atoms, tool)
+        if not self._exact:
+            return nodes
+        fixed = [Text(one.text) if isinstance(one, Space) else one for one in nodes]
+        return [one for one in fixed if one != Text("")]
 
     def _atoms(self, atoms: Sequence[Atom], tool: Tool | None = None) -> list[Node]:
         nodes: list[Node] = []

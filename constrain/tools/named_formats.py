@@ -161,6 +161,7 @@ _ALL = (
     ToolFormat(
         name="harmony",
         call=" to=functions.$name<|channel|>commentary json<|message|>$arguments",
+        arguments=JsonArguments(whitespace="bounded"),
         parallel=False,
         after_text="<|end|><|start|>assistant",
         text=Section("<|channel|>final<|message|>", ""),

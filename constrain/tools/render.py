@@ -79,7 +79,9 @@ def render_arguments(form: ToolFormat, arguments: Mapping[str, Any]) -> str:
     style = form.arguments
     if isinstance(style, JsonArguments):
         if style.is_plain:
-            return to_json(dict(arguments))
+            compact = style.whitespace == "compact"
+            separators = (",", ":") if compact else None
+            return json.dumps(dict(arguments), ensure_ascii=False, separators=separators)
         return _marked(dict(arguments), style.quote, style.sorted_keys)
     if isinstance(style, PythonArguments):
         return ", ".join(f"{key}={_python(value, style)}" for key, value in arguments.items())

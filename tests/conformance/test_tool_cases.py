@@ -37,6 +37,8 @@ def test_tool_lists(shared_root: Path, byte_vocabulary: TestVocabulary) -> None:
                 format="json",
                 tool_choice=given["tool_choice"],
                 parallel=given["parallel_tool_calls"],
+                whitespace="bounded",
+                escapes="any",
             )
 
         if case["expect_error"]:
@@ -89,7 +91,9 @@ def test_delimiters_of_ordinary_and_of_special_tokens(shared_root: Path) -> None
     special = {"<think>": 301, "</think>": 302, "<tool_call>": 303, "</tool_call>": 304}
     tokens: list[bytes | None] = [bytes([one]) for one in range(256)] + [None] * 50
     vocabulary = constrain.Vocabulary(tokens, eos_token_ids=[305], special_tokens=special)
-    spec = constrain.ToolCalls(ECHO, format="hermes", reasoning="optional")
+    spec = constrain.ToolCalls(
+        ECHO, format="hermes", reasoning="optional", whitespace="bounded", escapes="any"
+    )
     wanted = case["input"]["expect"]["calls"]
     for written in (given, [special.get(one, one) for one in given]):
         ids: list[int] = []

@@ -59,6 +59,8 @@ def test_messages_are_accepted(template: str, shared_root: Path) -> None:
             format=form,
             prompt=prompt,
             reasoning="optional" if form.reasoning else None,
+            whitespace="bounded",
+            escapes="any",
         )
         for number, vocabulary in enumerate(_vocabularies(form)):
             compiled = constrain.compile(spec, vocabulary)

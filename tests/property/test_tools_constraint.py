@@ -85,7 +85,13 @@ def test_program_is_the_language(name: str) -> None:
         mode = rng.choice([None, "optional", "required"]) if form.reasoning else None
         parallel = rng.random() < 0.5
         spec = constrain.ToolCalls(
-            TOOLS, format=form, tool_choice=choice, parallel=parallel, reasoning=mode
+            TOOLS,
+            format=form,
+            tool_choice=choice,
+            parallel=parallel,
+            reasoning=mode,
+            escapes="any",
+            whitespace="bounded",
         )
         tree = message_language(
             form,

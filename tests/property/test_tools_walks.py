@@ -82,6 +82,8 @@ def test_walks_end_in_valid_calls(name: str) -> None:
             parallel=turn % 3 > 0,
             reasoning=reasoning,
             arguments_order=rng.choice(["any", "declared"]),
+            escapes=rng.choice(["plain", "any"]),
+            whitespace=rng.choice(["template", "bounded"]),
         )
         compiled = constrain.compile(spec, vocabulary)
         text = vocabulary.decode(walk(compiled, rng), special_tokens=True).decode("utf-8")

@@ -35,6 +35,7 @@ OTHER = '<tool_call>\n{"name": "add", "arguments": {"b": 1, "a": 2}}\n</tool_cal
 def accepts(text: str, *, special: tuple[str, ...] = (), **options: Any) -> bool:
     options.setdefault("format", "hermes")
     options.setdefault("tools", [ADD, NOW])
+    options.setdefault("whitespace", "bounded")
     tools = options.pop("tools")
     vocabulary = family_vocabulary(special)
     matcher = constrain.compile(constrain.ToolCalls(tools, **options), vocabulary).matcher()

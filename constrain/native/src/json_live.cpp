@@ -66,6 +66,21 @@ bool JsonMachine::live_bytes(const Config& c, ByteSet& out) {
   return true;
 }
 
+uint32_t JsonMachine::gap(const Config& c) const {
+  switch (mode(c)) {
+    case Mode::kValue:
+    case Mode::kArrayStart:
+    case Mode::kArrayNext:
+    case Mode::kKeyOrEnd:
+    case Mode::kKey:
+    case Mode::kColon:
+    case Mode::kObjectNext: break;
+    default: return kNoGap;
+  }
+  if (whitespace_ != Whitespace::kAny && whitespace_ != Whitespace::kBounded) return kNoGap;
+  return kGap | (whitespace_ == Whitespace::kAny ? kEndlessGap : c.w[0] & kSpaceMask);
+}
+
 bool JsonMachine::exceptional_bytes(const Config& c, ByteSet& out) {
   out = {};
   LexId goal = c.w[2];

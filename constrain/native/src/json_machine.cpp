@@ -7,14 +7,7 @@
 namespace constrain {
 
 namespace {
-// Bounded whitespace: what a gap may hold.  Any indentation of any depth fits; a model that got
-// stuck in blanks does not.
-constexpr uint32_t kMaxNewlines = 2;      // an empty line at most
-constexpr uint32_t kMaxBlanks = 8;        // before a newline, or without one
-constexpr uint32_t kMaxIndentation = 120; // in all, once there is a newline
 constexpr const char* kLiterals[3] = {"null", "true", "false"};
-
-bool is_space(uint8_t b) { return b == ' ' || b == '\n' || b == '\r' || b == '\t'; }
 }  // namespace
 
 JsonMachine::JsonMachine(const Program& options, LexicalPool& pool)
@@ -78,22 +71,17 @@ Config JsonMachine::start_at(Formula goal) {
 
 // Blank space of a gap; its run length is part of the state only under bounded whitespace.
 bool JsonMachine::space(Config& c, uint8_t byte) const {
-  if (whitespace_ == Whitespace::kAny) return true;
   if (whitespace_ == Whitespace::kCompact) return false;
   if (whitespace_ == Whitespace::kSpaced) {
     if (byte != ' ' || !wants_blank(c)) return false;
     c.w[0] |= 1u << 24;
     return true;
   }
-  uint32_t newlines = c.w[0] >> kSpaceShift & 0xFF, blanks = c.w[0] >> 24;
-  // Behind the text a final newline, nothing else.
-  const bool end = mode(c) == Mode::kDone;
-  if (byte == '\n') {
-    if (++newlines > (end ? 1 : kMaxNewlines)) return false;
-  } else if (++blanks > (end ? 0 : newlines > 0 ? kMaxIndentation : kMaxBlanks)) {
-    return false;
-  }
-  c.w[0] = (c.w[0] & ~kSpaceMask) | newlines << kSpaceShift | blanks << 24;
+  uint32_t gap = kGap | (c.w[0] & kSpaceMask);
+  if (whitespace_ == Whitespace::kAny) gap |= kEndlessGap;
+  if (mode(c) == Mode::kDone) gap |= kGapAtEnd;
+  if (!step_gap(gap, byte)) return false;
+  c.w[0] = (c.w[0] & ~kSpaceMask) | (gap & kSpaceMask);
   return true;
 }
 
@@ -112,7 +100,7 @@ bool JsonMachine::step(Config& c, uint8_t byte) {
     case Mode::kLiteral: return step_literal(c, byte);
     default: break;
   }
-  if (is_space(byte)) return space(c, byte);
+  if (is_blank(byte)) return space(c, byte);
   if (wants_blank(c)) return false;
   c.w[0] &= ~kSpaceMask;
   switch (mode(c)) {
@@ -232,7 +220,7 @@ bool JsonMachine::step_number(Config& c, uint8_t byte) {
     c.w[5] = cursor.digits;
     return true;
   }
-  if (!is_space(byte) && byte != ',' && byte != ']' && byte != '}') return false;
+  if (!is_blank(byte) && byte != ',' && byte != ']' && byte != '}') return false;
   if (!numbers.accepts(c.w[2], cursor)) return false;
   std::vector<uint32_t> truth = theory_.lists.copy(c.w[3]);
   for (uint32_t& n : truth) n = numbers.holds_at_end(n, cursor);

@@ -9,6 +9,8 @@ namespace {
 enum State : uint8_t {
   kDeadState,
   kAfterString,   // , ] } :
+  kBehindGap,     // all of these, value or key
+  kAnyText,
   kAfterValue,    // , ] }
   kAfterComma,    // value or key
   kAfterColon,    // value
@@ -73,6 +75,10 @@ uint8_t compute(uint8_t state, uint8_t b) {
     case kAfterString:
       if (is_space(b)) return kAfterString;
       return b == ':' ? uint8_t{kAfterColon} : after_value(b);
+    case kBehindGap:
+      if (is_space(b)) return kDeadState;
+      return b == ':' || after_value(b) != kDeadState ? compute(kAfterString, b) : value_start(b);
+    case kAnyText: return kAnyText;
     case kAfterValue: return after_value(b);
     case kAfterComma: return is_space(b) ? uint8_t{kAfterComma} : value_start(b);
     case kAfterColon: return is_space(b) ? uint8_t{kAfterColon} : value_start(b);
@@ -125,7 +131,9 @@ uint8_t JsonSuperset::step(uint8_t state, uint8_t byte) {
     }
     return table;
   }();
-  static_assert(kAfterString == JsonSuperset::kAfterString);
+  static_assert(State::kAfterString == JsonSuperset::kAfterString &&
+                State::kBehindGap == JsonSuperset::kBehindGap &&
+                State::kAnyText == JsonSuperset::kAnyText);
   return kTable[state][byte];
 }
 

@@ -36,6 +36,11 @@ bool is_behind_number(uint8_t byte) {
          byte == '\r' || byte == '\t';
 }
 
+// What follows a unit, as far as a context tells.
+uint8_t superset_behind(uint32_t context) {
+  return context == LexCursor::kAnyText ? JsonSuperset::kAnyText : JsonSuperset::kAfterString;
+}
+
 std::vector<WordBits> pack_row(const std::vector<uint32_t>& row) {
   std::vector<WordBits> words;
   for (uint32_t i = 0; i < row.size(); ++i) {
@@ -46,11 +51,6 @@ std::vector<WordBits> pack_row(const std::vector<uint32_t>& row) {
 }
 
 }  // namespace
-
-size_t RemainderTrie::bytes() const {
-  return nodes.capacity() * sizeof(TrieNode) + word_begin.capacity() * sizeof(uint32_t) +
-         words.capacity() * sizeof(WordBits) + sizeof(*this);
-}
 
 void LexicalTable::add_to(uint32_t* row) const {
   for (size_t i = 0; i < dense_.size(); ++i) row[i] |= dense_[i];
@@ -174,6 +174,8 @@ std::unique_ptr<LexicalTable> LexicalTables::build(const LexCursor& cursor, uint
 void LexicalTables::walk_number(LexicalTable& table, const NumberPlace& place,
                                 const LexCursor& cursor, uint32_t root) {
   before_.clear();
+  table.gap_behind_ =
+      root == 0 && cursor.context == LexCursor::kJson && stepper_.number_ends(place);
   places_.resize(frames_.size());
   for (const uint32_t token : trie_.own_tokens(root)) set_bit(row_.data(), token);
   const TrieNode& top = trie_.node(root);
@@ -191,6 +193,7 @@ void LexicalTables::walk_number(LexicalTable& table, const NumberPlace& place,
     const TrieNode& node = trie_.node(n);
     ++steps_;
     if (is_behind_number(node.byte)) {
+      if (depth == 0 && root == 0 && cursor.context == LexCursor::kJson) continue;
       if (stepper_.number_ends(places_[depth])) before_.push_back(n);
       continue;
     }
@@ -206,7 +209,7 @@ void LexicalTables::walk_number(LexicalTable& table, const NumberPlace& place,
   if (before_.empty()) return;
   Remainders remainders;
   remainders.trie = std::make_shared<const RemainderTrie>(
-      build_remainders({}, before_, cursor.context));
+      unite_remainders(trie_, {}, before_, superset_behind(cursor.context)));
   table.remainders_.push_back(std::move(remainders));
 }
 
@@ -255,8 +258,10 @@ void LexicalTables::walk_bytes(LexicalTable& table, const LexCursor& cursor, uin
     while (j < ends_.size() && ends_[j].outcome == ends_[i].outcome) ++j;
     Remainders remainders;
     remainders.outcome = ends_[i].outcome;
+    std::vector<uint32_t> nodes;
+    for (size_t k = i; k < j; ++k) nodes.push_back(ends_[k].node);
     remainders.trie = std::make_shared<const RemainderTrie>(
-        build_remainders({ends_.data() + i, j - i}, {}, cursor.context));
+        unite_remainders(trie_, nodes, {}, superset_behind(cursor.context)));
     table.remainders_.push_back(std::move(remainders));
     i = j;
   }
@@ -498,9 +503,8 @@ const std::shared_ptr<const RemainderTrie>& LexicalTables::plain_remainders(uint
   Plain& slot = plain_[decoder];
   auto& remainders = slot.remainders[context];
   if (remainders) return remainders;
-  ends_.clear();
-  for (const uint32_t n : slot.chars->ends()) ends_.push_back({0, n});
-  remainders = std::make_shared<const RemainderTrie>(build_remainders(ends_, {}, context));
+  remainders = std::make_shared<const RemainderTrie>(
+      unite_remainders(trie_, slot.chars->ends(), {}, superset_behind(context)));
   shared_bytes_ += remainders->bytes();
   return remainders;
 }
@@ -527,69 +531,6 @@ Remainders LexicalTables::choose(uint32_t outcome, std::shared_ptr<const Remaind
     }
     if (any) result.below[n >> 6] |= uint64_t{1} << (n & 63);
   }
-  return result;
-}
-
-RemainderTrie LexicalTables::build_remainders(std::span<const End> ends,
-                                               std::span<const uint32_t> before,
-                                               uint32_t context) const {
-  // Unites the subtrees below the nodes where the unit ends.  A node of the union is a set of trie
-  // nodes; sets are small except near the top.
-  struct Union {
-    std::vector<uint32_t> nodes;
-    uint8_t state;
-  };
-  RemainderTrie result;
-  std::vector<Union> unions(1);
-  unions[0].state = JsonSuperset::kAfterString;
-  for (const End& end : ends) unions[0].nodes.push_back(end.node);
-  result.nodes.push_back({});
-  std::vector<std::vector<WordBits>> packed;
-  std::vector<std::pair<uint8_t, uint32_t>> edges;
-  for (size_t u = 0; u < unions.size(); ++u) {
-    const Union current = std::move(unions[u]);
-    std::vector<uint32_t> tokens;
-    edges.clear();
-    for (const uint32_t n : current.nodes) {
-      for (const uint32_t token : trie_.own_tokens(n)) tokens.push_back(token);
-      const TrieNode& node = trie_.node(n);
-      for (uint32_t c = node.first_child; c < node.first_child + node.child_count; ++c) {
-        edges.push_back({trie_.node(c).byte, c});
-      }
-    }
-    if (u == 0) {
-      for (const uint32_t n : before) edges.push_back({trie_.node(n).byte, n});
-    }
-    result.nodes[u].has_tokens = !tokens.empty();
-    packed.push_back(pack_tokens(std::move(tokens)));
-    std::sort(edges.begin(), edges.end());
-    result.nodes[u].first_child = static_cast<uint32_t>(result.nodes.size());
-    for (size_t i = 0; i < edges.size();) {
-      size_t j = i;
-      Union next;
-      while (j < edges.size() && edges[j].first == edges[i].first) {
-        next.nodes.push_back(edges[j++].second);
-      }
-      next.state = context == LexCursor::kAnyText
-                       ? current.state
-                       : JsonSuperset::step(current.state, edges[i].first);
-      if (next.state != JsonSuperset::kDead) {
-        TrieNode child;
-        child.byte = edges[i].first;
-        result.nodes.push_back(child);
-        unions.push_back(std::move(next));
-        ++result.nodes[u].child_count;
-      }
-      i = j;
-    }
-  }
-  result.word_begin.push_back(0);
-  for (const auto& words : packed) {
-    result.words.insert(result.words.end(), words.begin(), words.end());
-    result.word_begin.push_back(static_cast<uint32_t>(result.words.size()));
-  }
-  result.nodes.shrink_to_fit();
-  result.words.shrink_to_fit();
   return result;
 }
 

@@ -1,6 +1,7 @@
 #include "constrain/mask.hpp"
 
 #include <algorithm>
+#include <string_view>
 
 namespace constrain {
 namespace {
@@ -24,7 +25,8 @@ class Trial {
 
 }  // namespace
 
-MaskFiller::MaskFiller(const Trie& trie, LexicalTables& tables) : trie_(trie), tables_(tables) {
+MaskFiller::MaskFiller(const Trie& trie, LexicalTables& tables)
+    : trie_(trie), tables_(tables), gaps_(trie, kTableTokens) {
   frames_.resize(trie.depth() + 1);
   configs_.resize(trie.depth() + 1);
   // A remainder is a proper suffix of a token.
@@ -41,7 +43,7 @@ const LexicalTable* MaskFiller::fill(Machine& machine, const Config& config, uin
   if (view.present && !view.framed) {
     base = &tables_.get(view.cursor, 0);
     base->write_to(row, tables_.words());
-    end_unit(machine, config, *base, row);
+    end_unit(machine, config, *base, false, row);
     if (view.exceptional) walk(machine, config, 0, Below::kTable, false, row);
   } else {
     std::fill_n(row, tables_.words(), 0u);
@@ -105,7 +107,7 @@ const LexicalTable* MaskFiller::add_unit(Machine& machine, const Config& config,
     to = scratch_.data();
   }
   table.add_to(to);
-  end_unit(machine, config, table, to);
+  end_unit(machine, config, table, !alone, to);
   if (view.exceptional) walk(machine, config, node, Below::kTable, false, to);
   if (alone) {
     for (size_t i = 0; i < tables_.words(); ++i) row[i] |= to[i];
@@ -128,8 +130,18 @@ void MaskFiller::open(Machine& machine, const Config& config, const TrieNode& no
 void MaskFiller::walk(Machine& machine, const Config& config, uint32_t top, Below below,
                       bool shared, uint32_t* row) {
   size_t depth = 0;
+  Frame first;
+  open(machine, config, trie_.node(top), below, first);
+  if (const uint32_t gap = top == 0 && !in_frame_ ? machine.gap(config) : kNoGap; gap != kNoGap) {
+    if (!first.filtered) first.live.fill(~uint64_t{0});
+    first.filtered = true;
+    for (const char blank : std::string_view(" \n\r\t")) {
+      remove_byte(first.live, static_cast<uint8_t>(blank));
+    }
+    walk_gap(machine, config, gap, first, shared, row);
+  }
   configs_[0] = config;
-  open(machine, config, trie_.node(top), below, frames_[0]);
+  frames_[0] = first;
   while (true) {
     Frame& frame = frames_[depth];
     if (frame.next == frame.end) {
@@ -162,25 +174,7 @@ void MaskFiller::walk(Machine& machine, const Config& config, uint32_t top, Belo
     } else {
       if (!alive) continue;
       if (in_frame_ && node.child_count != 0 && machine.accepts(next)) exits_.push_back({nullptr, n});
-      if (trie_.subtree_size(n) >= kTableTokens) {
-        const LexicalView view = machine.lexical(next);
-        if (view.split || view.framed || (shared && view.exceptional)) {
-          for (const uint32_t token : trie_.own_tokens(n)) set_bit(row, token);
-          later_.push_back({next, n});
-          continue;
-        }
-        if (view.present) {
-          const LexicalTable& table = tables_.get(view.cursor, n);
-          if (shared && table.takes_out()) {
-            later_.push_back({next, n});
-            continue;
-          }
-          table.add_to(row);
-          end_unit(machine, next, table, row);
-          if (!view.exceptional) continue;
-          next_below = Below::kTable;
-        }
-      }
+      if (!enter(machine, next, n, shared, next_below, row)) continue;
     }
     if (node.has_tokens) {
       for (const uint32_t token : trie_.own_tokens(n)) set_bit(row, token);
@@ -192,9 +186,57 @@ void MaskFiller::walk(Machine& machine, const Config& config, uint32_t top, Belo
   }
 }
 
+bool MaskFiller::enter(Machine& machine, const Config& config, uint32_t node, bool shared,
+                       Below& below, uint32_t* row) {
+  if (trie_.subtree_size(node) < kTableTokens) return true;
+  const LexicalView view = machine.lexical(config);
+  if (view.split || view.framed || (shared && view.exceptional)) {
+    for (const uint32_t token : trie_.own_tokens(node)) set_bit(row, token);
+    later_.push_back({config, node});
+    return false;
+  }
+  if (!view.present) return true;
+  const LexicalTable& table = tables_.get(view.cursor, node);
+  if (shared && table.takes_out()) {
+    later_.push_back({config, node});
+    return false;
+  }
+  table.add_to(row);
+  end_unit(machine, config, table, shared, row);
+  below = Below::kTable;
+  return view.exceptional;
+}
+
+void MaskFiller::walk_gap(Machine& machine, const Config& config, uint32_t gap, const Frame& top,
+                          bool shared, uint32_t* row) {
+  const GapTable& table = gaps_.get(gap);
+  or_words(row, table.blanks);
+  walk_remainders(machine, config, table.rest, row);
+  Config behind;
+  for (size_t i = 0; i < table.large.size(); ++i) {
+    const auto [byte, node] = table.large[i];
+    if (!has_byte(top.live, byte)) continue;
+    if (i == 0 || table.large[i - 1].byte != byte) {
+      behind = config;
+      ++steps_;
+      if (!machine.step(behind, byte)) {
+        while (i + 1 < table.large.size() && table.large[i + 1].byte == byte) ++i;
+        continue;
+      }
+    }
+    Below below = Below::kClear;
+    if (!enter(machine, behind, node, shared, below, row)) continue;
+    for (const uint32_t token : trie_.own_tokens(node)) set_bit(row, token);
+    walk(machine, behind, node, below, shared, row);
+  }
+}
+
 void MaskFiller::end_unit(Machine& machine, const Config& config, const LexicalTable& table,
-                          uint32_t* row) {
+                          bool shared, uint32_t* row) {
   leap(machine, config, table);
+  if (Config behind = config; table.gap_behind() && machine.leave(behind, 0)) {
+    walk(machine, behind, 0, Below::kClear, shared, row);
+  }
   for (const Remainders& remainders : table.remainders()) {
     Config behind = config;
     ++steps_;

@@ -25,7 +25,7 @@ const FrameTable& MaskFiller::frame_table(Machine& machine, const Config& config
   const Config alone = machine.isolated(config);
   const LexicalTable& unit = tables_.get(view.cursor, node);
   unit.add_to(row.data());
-  end_unit(machine, alone, unit, row.data());
+  end_unit(machine, alone, unit, true, row.data());
   while (!later_.empty()) {
     const Later next = later_.back();
     later_.pop_back();

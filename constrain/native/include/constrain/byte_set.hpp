@@ -10,6 +10,9 @@ using ByteSet = std::array<uint64_t, 4>;   // bit b % 64 of word b / 64: byte b 
 
 inline bool has_byte(const ByteSet& set, uint8_t byte) { return set[byte >> 6] >> (byte & 63) & 1u; }
 inline void add_byte(ByteSet& set, uint8_t byte) { set[byte >> 6] |= uint64_t{1} << (byte & 63); }
+inline void remove_byte(ByteSet& set, uint8_t byte) {
+  set[byte >> 6] &= ~(uint64_t{1} << (byte & 63));
+}
 inline void add_bytes(ByteSet& set, const char* bytes) {
   for (; *bytes != 0; ++bytes) add_byte(set, static_cast<uint8_t>(*bytes));
 }

@@ -40,6 +40,7 @@ class JsonMachine final : public Machine {
   bool unsure(const Config& config) const override;
   bool live_bytes(const Config& config, ByteSet& out) override;
   bool exceptional_bytes(const Config& config, ByteSet& out) override;
+  uint32_t gap(const Config& config) const override;
   size_t bytes() const override;
   std::string describe(const Config& config) override;
   bool complete(const Config& config, std::string& out, size_t limit) override;
@@ -68,8 +69,7 @@ class JsonMachine final : public Machine {
   static constexpr uint32_t kCapture = 1u << 8;      // the value being read is wanted
   static constexpr uint32_t kTextUnknown = 1u << 9;  // after leave(): some text was not seen
   static constexpr uint32_t kUnsure = 1u << 10;      // and it has come to matter
-  static constexpr uint32_t kSpaceShift = 16;
-  static constexpr uint32_t kSpaceMask = 0xFFFF0000u;
+  static constexpr uint32_t kSpaceMask = kGapCounts;
 
   static Mode mode(const Config& c) { return Mode(c.w[0] & 0xFF); }
   static void set_mode(Config& c, Mode m, uint32_t flags = 0) {

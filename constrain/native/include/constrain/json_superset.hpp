@@ -15,6 +15,10 @@ class JsonSuperset {
   // Behind the closing quote of a string, which may be a key.
   static constexpr uint8_t kAfterString = 1;
   static constexpr uint8_t kDead = 0;
+  // Where blanks may come, behind all of them.
+  static constexpr uint8_t kBehindGap = 2;
+  // Any bytes: nothing is known.
+  static constexpr uint8_t kAnyText = 3;
   static uint8_t step(uint8_t state, uint8_t byte);
 };
 

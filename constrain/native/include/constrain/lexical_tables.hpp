@@ -46,6 +46,9 @@ class LexicalTable {
 
   std::span<const Remainders> remainders() const { return remainders_; }
   std::span<const Leap> leaps() const { return leaps_; }
+  // The unit may end here before a gap (gap.hpp), with outcome 0: of tables of the root.  Tokens
+  // that begin behind the unit are in no remainders then.
+  bool gap_behind() const { return gap_behind_; }
   // Tokens that end exactly with the unit are part of the inside row already, because the unit has
   // one outcome only: where leaving it is impossible they must be taken out again.
   bool merged() const { return merged_; }
@@ -65,6 +68,7 @@ class LexicalTable {
   std::vector<Remainders> remainders_;
   std::vector<Leap> leaps_;
   bool merged_ = false;
+  bool gap_behind_ = false;
   size_t bytes_ = 0;
   uint64_t last_used_ = 0;
 };
@@ -175,9 +179,6 @@ class LexicalTables {
   const std::shared_ptr<const RemainderTrie>& plain_remainders(uint32_t decoder, uint32_t context);
   static Remainders choose(uint32_t outcome, std::shared_ptr<const RemainderTrie> trie,
                            const uint32_t* row);
-  // `ends`: nodes behind which the unit has ended; `before`: nodes whose byte is behind it.
-  RemainderTrie build_remainders(std::span<const End> ends, std::span<const uint32_t> before,
-                                 uint32_t context) const;
   void trim_classes();
 
   const Trie& trie_;

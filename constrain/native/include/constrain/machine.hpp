@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "constrain/byte_set.hpp"
+#include "constrain/gap.hpp"
 
 namespace constrain {
 
@@ -107,6 +108,9 @@ class Machine {
   // Of an exceptional config in a present unit: fills `out` with a superset of the bytes behind
   // which the table of its unit may be wrong.  False: nothing is known.
   virtual bool exceptional_bytes(const Config&, ByteSet&) { return false; }
+  // The gap of JSON text that the config stands in (gap.hpp), or kNoGap: the blanks that it reads
+  // are those which the gap admits, and what follows does not depend on them.
+  virtual uint32_t gap(const Config&) const { return kNoGap; }
   // Bytes held by everything that grows.
   virtual size_t bytes() const = 0;
   // What may come next here, for error messages: "a string, a number or '}'".

@@ -9,6 +9,7 @@
 //   exceptional; what that finds overrides the table;
 // * from a config outside of units the trie is walked with the machine; where the walk enters a
 //   unit above many tokens, a table for that trie node takes over;
+// * in a gap of JSON text, what follows blanks is looked at once (gap_tables.hpp);
 // * a config that is a union is split into parts, each of which may have a table, and the rows are
 //   united;
 // * the part of a config that is framed has a table for all stacks that it may return to;
@@ -24,6 +25,7 @@
 #include <vector>
 
 #include "constrain/frame_tables.hpp"
+#include "constrain/gap_tables.hpp"
 #include "constrain/lexical_tables.hpp"
 #include "constrain/machine.hpp"
 #include "constrain/trie.hpp"
@@ -41,6 +43,7 @@ class MaskFiller {
   // Steps of machines since construction, and tokens tried one by one, for benchmarks.
   uint64_t steps() const { return steps_; }
   uint64_t tried() const { return tried_; }
+  size_t bytes() const { return gaps_.bytes(); }
 
  private:
   // How the bits below a trie node stand before the walk gets there.
@@ -61,6 +64,13 @@ class MaskFiller {
   // for later.
   void walk(Machine& machine, const Config& config, uint32_t node, Below below, bool shared,
             uint32_t* row);
+  // Where a table says what is below a node that the machine stands at: uses it, and returns false
+  // unless the walk must go on below to correct it, or there is no table.
+  bool enter(Machine& machine, const Config& config, uint32_t node, bool shared, Below& below,
+             uint32_t* row);
+  // row |= tokens that begin with blanks, from a config in this gap.
+  void walk_gap(Machine& machine, const Config& config, uint32_t gap, const Frame& top, bool shared,
+                uint32_t* row);
   // row |= tokens below a node; at it too where the config or all its parts have tables.  Returns a
   // table with a row of its own that was used, or null.
   const LexicalTable* add(Machine& machine, const Config& config, uint32_t node, uint32_t* row);
@@ -72,7 +82,8 @@ class MaskFiller {
   std::shared_ptr<const RemainderTrie> unite_exits(const ByteSet& first,
                                                    const std::vector<uint32_t>& row) const;
   // Tokens that end the unit, for a table whose inside row is in `row` already.
-  void end_unit(Machine& machine, const Config& config, const LexicalTable& table, uint32_t* row);
+  void end_unit(Machine& machine, const Config& config, const LexicalTable& table, bool shared,
+                uint32_t* row);
   void leap(Machine& machine, const Config& config, const LexicalTable& table);
   void walk_remainders(Machine& machine, const Config& config, const Remainders& remainders,
                        uint32_t* row);
@@ -81,6 +92,7 @@ class MaskFiller {
 
   const Trie& trie_;
   LexicalTables& tables_;
+  GapTables gaps_;
   Config start_;   // the config that the mask is for
   std::vector<Frame> frames_;
   std::vector<Config> configs_;

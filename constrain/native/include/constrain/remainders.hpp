@@ -25,6 +25,12 @@ struct RemainderTrie {
   size_t bytes() const;
 };
 
+// Unites what lies below nodes of a vocabulary's trie: behind `ends`, and from the byte that leads
+// to one of `before` on.  What the automaton JsonSuperset refuses from the state `superset` on is
+// left out.
+RemainderTrie unite_remainders(const Trie& trie, std::span<const uint32_t> ends,
+                               std::span<const uint32_t> before, uint8_t superset);
+
 // What remains of the tokens that end a unit with one outcome: a trie, and which of its tokens.
 struct Remainders {
   uint32_t outcome = 0;

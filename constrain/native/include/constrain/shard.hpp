@@ -39,7 +39,9 @@ class Shard {
   LexicalTables& tables() { return *tables_; }
   MaskFiller& filler() { return *filler_; }
   uint32_t generation() const { return generation_; }
-  size_t bytes() const { return discarded_ ? 0 : factory_.bytes(*pool_) + tables_->bytes(); }
+  size_t bytes() const {
+    return discarded_ ? 0 : factory_.bytes(*pool_) + tables_->bytes() + filler_->bytes();
+  }
   size_t max_memory() const { return max_memory_; }
   void set_max_memory(size_t limit);
   // Evicts tables, and the pool too where that is not enough.  Never during a fill.

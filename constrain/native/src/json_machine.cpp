@@ -40,6 +40,7 @@ void JsonMachine::begin_trial() {
 void JsonMachine::end_trial() {
   trial_ = false;
   trial_nodes_.clear();
+  pool_.forget_tried_texts();
   theory_.numbers().release(mark_);
 }
 

@@ -212,7 +212,9 @@ bool JsonMachine::step_fast_key(Config& c, uint8_t byte) {
     if (c.w[3] != LexicalPool::kNothing) {
       c.w[3] = pool_.advance(c.w[3], code_point);
       c.w[4] = pool_.advance_list(c.w[4], code_point);
-      c.w[6] = pool_.text_append(c.w[6], code_point);
+      // Where a mask is made, most keys are never finished.
+      c.w[6] = trial_ ? pool_.try_text(c.w[6], code_point)
+                      : pool_.text_append(c.w[6], code_point);
       c.w[7] = pool_.sets().child(c.w[7], code_point);
       c.w[8] = pool_.sets().child(c.w[8], code_point);
       if (others_left(c) == LexicalPool::kNothing)

@@ -84,6 +84,7 @@ uint32_t LexicalPool::intern_partition(std::vector<uint32_t> starts,
   }
   const uint32_t number = uint32_t(partition_list_.size());
   bucket.push_back(number);
+  held_bytes_ += (p.starts.size() + p.classes.size() + p.representatives.size()) * sizeof(uint32_t);
   partition_list_.push_back(std::move(p));
   return number;
 }
@@ -92,7 +93,7 @@ uint32_t LexicalPool::merged_classes(uint32_t dfa, uint32_t state) {
   const uint64_t key = pack(dfa, state);
   const uint32_t known = merged_index_.find(key);
   if (known != FlatMap::kMissing) return known;
-  RegexDfa& d = *dfas_[dfa];
+  RegexDfa& d = growing(dfa);
   // Classes that lead to the same states from every state that can be reached are one.
   std::vector<uint32_t> group(d.num_classes(), 0), states{state};
   size_t groups = 1;
@@ -119,7 +120,10 @@ uint32_t LexicalPool::merged_classes(uint32_t dfa, uint32_t state) {
   uint32_t index = 0;
   if (whole && groups < group.size()) {
     index = uint32_t(std::find(merged_.begin() + 1, merged_.end(), group) - merged_.begin());
-    if (index == merged_.size()) merged_.push_back(std::move(group));
+    if (index == merged_.size()) {
+      held_bytes_ += group.size() * sizeof(uint32_t);
+      merged_.push_back(std::move(group));
+    }
   }
   merged_index_.set(key, index);
   return index;

@@ -73,7 +73,7 @@ LexId LexicalPool::make_list(Op op, std::vector<LexId> parts) {
 }
 
 LexId LexicalPool::regex_state(uint32_t dfa, uint32_t state) {
-  switch (dfas_[dfa]->constant(state)) {
+  switch (growing(dfa).constant(state)) {
     case RegexDfa::Constant::kEverything: return kAnything;
     case RegexDfa::Constant::kNothing: return kNothing;
     case RegexDfa::Constant::kNo: break;
@@ -90,7 +90,10 @@ LexId LexicalPool::regex(const std::vector<int32_t>& program) {
   auto dfa = std::make_unique<RegexDfa>(std::span<const int32_t>(program));
   const uint32_t d = uint32_t(dfas_.size());
   dfas_.push_back(std::move(dfa));
+  dfa_bytes_.push_back(kStale);
+  stale_.push_back(d);
   dfa_programs_.push_back(program);
+  held_bytes_ += program.size() * sizeof(int32_t);
   bucket.push_back(d);
   return regex_state(d, dfas_[d]->start());
 }
@@ -252,7 +255,7 @@ LexId LexicalPool::derive(LexId id, uint32_t c) {
   switch (n.op) {
     case Op::kNothing:
     case Op::kAnything: return id;
-    case Op::kRegex: return regex_state(n.a, dfas_[n.a]->step(n.b, c));
+    case Op::kRegex: return regex_state(n.a, growing(n.a).step(n.b, c));
     case Op::kSet: return strings(sets_.child(n.a, c));
     case Op::kMin: return min_length(n.a - 1);
     case Op::kMax: return n.a == 0 ? kNothing : max_length(n.a - 1);
@@ -426,6 +429,11 @@ TextId LexicalPool::text_append(TextId text, uint32_t c) {
   return id;
 }
 
+TextId LexicalPool::try_text(TextId text, uint32_t c) {
+  tried_texts_.push_back({text, c});
+  return static_cast<TextId>(tried_texts_.size() - 1) | kTried;
+}
+
 TextId LexicalPool::text(std::span<const uint32_t> code_points) {
   TextId t = 0;
   for (const uint32_t c : code_points) t = text_append(t, c);
@@ -436,7 +444,11 @@ TextId LexicalPool::text(std::string_view utf8) { return text(decode_utf8(utf8))
 
 std::vector<uint32_t> LexicalPool::text_code_points(TextId text) const {
   std::vector<uint32_t> out;
-  for (; text != 0; text = texts_[text].parent) out.push_back(texts_[text].code_point);
+  while (text != 0) {
+    const TextNode& node = (text & kTried) != 0 ? tried_texts_[text & ~kTried] : texts_[text];
+    out.push_back(node.code_point);
+    text = node.parent;
+  }
   std::reverse(out.begin(), out.end());
   return out;
 }
@@ -475,14 +487,12 @@ size_t LexicalPool::bytes() const {
                  unions_.bytes() + shortest_.bytes() + farthest_.bytes() +
                  texts_.capacity() * sizeof(TextNode) + text_index_.bytes() + regions_.bytes() +
                  plain_numbers_.bytes() + any_numbers_.bytes();
-  for (const auto& d : dfas_) total += d->bytes();
-  for (const auto& p : dfa_programs_) total += p.capacity() * 4;
-  for (const auto& m : merged_) total += m.capacity() * 4;
-  total += merged_index_.bytes() + merged_partitions_.bytes();
-  for (const auto& p : partition_list_) {
-    total += (p.starts.capacity() + p.classes.capacity() + p.representatives.capacity()) * 4;
+  for (const uint32_t d : stale_) {
+    dfa_bytes_[d] = dfas_[d]->bytes();
+    held_bytes_ += dfa_bytes_[d];
   }
-  return total;
+  stale_.clear();
+  return total + held_bytes_ + merged_index_.bytes() + merged_partitions_.bytes();
 }
 
 }  // namespace constrain

@@ -21,7 +21,7 @@ bool LexicalPool::is_live(LexId id) {
 }
 
 bool LexicalPool::search_live(LexId start) {
-  if (nodes_[start].op == Op::kRegex) return dfas_[nodes_[start].a]->live(nodes_[start].b);
+  if (nodes_[start].op == Op::kRegex) return growing(nodes_[start].a).live(nodes_[start].b);
   // Depth first, so that a long minimum length is reached in linear time.
   std::unordered_map<LexId, LexId> parent{{start, start}};
   std::vector<LexId> stack{start};

@@ -1,5 +1,7 @@
 #include "constrain/states.hpp"
 
+#include <array>
+
 namespace constrain {
 namespace {
 
@@ -118,11 +120,16 @@ void MaskCache::store(StateId state, const LexicalTable* base, const uint32_t* r
   Entry entry;
   entry.base = base;
   entry.offset = static_cast<uint32_t>(changed_.size());
-  // Most blocks are equal, and comparing them is a few vector instructions.
+  // Most blocks are equal, and comparing them is a few vector instructions.  In the others words
+  // differ at random, so nothing branches on that.
   const auto compare = [&](size_t begin, size_t end) {
+    std::array<WordBits, kBlock> found;
+    size_t count = 0;
     for (size_t i = begin; i < end; ++i) {
-      if (row[i] != (from ? from[i] : 0u)) changed_.push_back({static_cast<uint32_t>(i), row[i]});
+      found[count] = {static_cast<uint32_t>(i), row[i]};
+      count += row[i] != (from ? from[i] : 0u);
     }
+    changed_.insert(changed_.end(), found.begin(), found.begin() + count);
   };
   size_t at = 0;
   for (; at + kBlock <= words_; at += kBlock) {

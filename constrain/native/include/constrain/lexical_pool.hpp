@@ -132,6 +132,10 @@ class LexicalPool final : public LexicalStepper, public CharacterStepper {
   std::span<const uint32_t> list(uint32_t id) const { return lists_.get(id); }
   std::vector<uint32_t> list_copy(uint32_t id) const { return lists_.copy(id); }
   TextId text_append(TextId text, uint32_t code_point);
+  // The same for a text that is only tried: it is not interned, so equal texts may have different
+  // ids, and they are valid until forget_tried_texts().
+  TextId try_text(TextId text, uint32_t code_point);
+  void forget_tried_texts() { tried_texts_.clear(); }
   TextId text(std::span<const uint32_t> code_points);
   TextId text(std::string_view utf8);
   std::vector<uint32_t> text_code_points(TextId text) const;
@@ -214,7 +218,23 @@ class LexicalPool final : public LexicalStepper, public CharacterStepper {
   StringSets sets_;
   ByteRegions regions_;
   NumberPool plain_numbers_{true}, any_numbers_{false};
+  // A regex that is about to grow, or may be.
+  RegexDfa& growing(uint32_t dfa) {
+    if (dfa_bytes_[dfa] != kStale) {
+      held_bytes_ -= dfa_bytes_[dfa];
+      dfa_bytes_[dfa] = kStale;
+      stale_.push_back(dfa);
+    }
+    return *dfas_[dfa];
+  }
+
   std::vector<std::unique_ptr<RegexDfa>> dfas_;
+  // Bytes of what comes in great numbers, added up as it is made.  Regexes that have grown since
+  // bytes() was last asked are added there.
+  static constexpr size_t kStale = ~size_t{0};
+  mutable size_t held_bytes_ = 0;
+  mutable std::vector<size_t> dfa_bytes_;
+  mutable std::vector<uint32_t> stale_;
   std::vector<std::vector<int32_t>> dfa_programs_;
   std::unordered_map<uint64_t, std::vector<uint32_t>> dfa_index_;
   std::vector<std::array<uint32_t, 128>> rows_;
@@ -226,6 +246,8 @@ class LexicalPool final : public LexicalStepper, public CharacterStepper {
   FlatMap merged_index_;                            // by regex and state
   FlatMap merged_partitions_;                       // by list of regexes and merged_
   std::vector<TextNode> texts_;
+  static constexpr TextId kTried = 1u << 31;
+  std::vector<TextNode> tried_texts_;
   FlatMap text_index_;
 };
 

@@ -413,9 +413,15 @@ LexicalView JsonMachine::lexical(const Config& c) {
       // A number that is the whole text ends wherever it likes.
       LexicalView v;
       const NumberCursor at{c.w[4], c.w[5]};
-      v.present = c.w[1] != 0 && c.w[3] == 0 && (c.w[0] & kCapture) == 0 && NumberPool::is_small(at);
-      v.cursor = {c.w[2], at.digits, LexicalPool::kNumber | at.phase};
-      if (plain_numbers_) v.cursor.decoder |= LexicalPool::kPlainNumber;
+      if (c.w[1] == 0 || c.w[3] != 0 || (c.w[0] & kCapture) != 0) return v;
+      if (NumberPool::is_small(at)) {
+        v.present = true;
+        v.cursor = {c.w[2], at.digits, LexicalPool::kNumber | at.phase};
+        if (plain_numbers_) v.cursor.decoder |= LexicalPool::kPlainNumber;
+      } else if (theory_.numbers().accepts_digits(c.w[2], at, pool_.digit_run())) {
+        v.present = true;
+        v.cursor.decoder = LexicalPool::kNumber | LexicalPool::kDigitsOnly;
+      }
       return v;
     }
     default: return {};

@@ -463,12 +463,16 @@ std::string LexicalPool::text_utf8(TextId text) const {
 
 bool LexicalPool::number(const LexCursor& cursor, NumberPlace& place) const {
   if ((cursor.decoder & (7u << 28)) != kNumber) return false;
-  place = {(cursor.decoder & kPlainNumber) != 0, cursor.goal, cursor.decoder & (kPlainNumber - 1),
-           cursor.tracked};
+  place.plain = (cursor.decoder & kPlainNumber) != 0;
+  place.digits_only = (cursor.decoder & kDigitsOnly) != 0;
+  place.goal = cursor.goal;
+  place.phase = cursor.decoder & (kDigitsOnly - 1);
+  place.digits = cursor.tracked;
   return true;
 }
 
 bool LexicalPool::step_number(NumberPlace& place, uint8_t byte) {
+  if (place.digits_only) return byte >= '0' && byte <= '9';
   NumberCursor cursor{place.phase, place.digits};
   if (!numbers(place.plain).step(place.goal, {}, false, cursor, byte)) return false;
   place.phase = cursor.phase;
@@ -477,7 +481,8 @@ bool LexicalPool::step_number(NumberPlace& place, uint8_t byte) {
 }
 
 bool LexicalPool::number_ends(const NumberPlace& place) {
-  return numbers(place.plain).accepts(place.goal, {place.phase, place.digits});
+  return place.digits_only ||
+         numbers(place.plain).accepts(place.goal, {place.phase, place.digits});
 }
 
 size_t LexicalPool::bytes() const {

@@ -198,6 +198,14 @@ void LexicalTables::walk_number(LexicalTable& table, const NumberPlace& place,
       continue;
     }
     if (!is_in_number(node.byte)) continue;
+    if (place.digits_only && (node.byte == '.' || node.byte == 'e' || node.byte == 'E')) {
+      std::string path;
+      for (size_t d = 0; d < depth; ++d) {
+        path.push_back(static_cast<char>(trie_.node(frames_[d].next - 1).byte));
+      }
+      table.detours_.push_back({std::move(path), n});
+      continue;
+    }
     NumberPlace next = places_[depth];
     if (!stepper_.step_number(next, node.byte)) continue;
     for (const uint32_t token : trie_.own_tokens(n)) set_bit(row_.data(), token);

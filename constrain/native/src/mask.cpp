@@ -234,6 +234,15 @@ void MaskFiller::walk_gap(Machine& machine, const Config& config, uint32_t gap, 
 void MaskFiller::end_unit(Machine& machine, const Config& config, const LexicalTable& table,
                           bool shared, uint32_t* row) {
   leap(machine, config, table);
+  for (const LexicalTable::Detour& detour : table.detours()) {
+    Config at = config;
+    bool alive = true;
+    for (const char c : detour.path) alive = alive && machine.step(at, static_cast<uint8_t>(c));
+    steps_ += detour.path.size() + 1;
+    if (!alive || !machine.step(at, trie_.node(detour.node).byte)) continue;
+    for (const uint32_t token : trie_.own_tokens(detour.node)) set_bit(row, token);
+    later_.push_back({at, detour.node});
+  }
   if (Config behind = config; table.gap_behind() && machine.leave(behind, 0)) {
     walk(machine, behind, 0, Below::kClear, shared, row);
   }

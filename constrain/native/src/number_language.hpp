@@ -104,6 +104,10 @@ class NumberLanguage {
   // language, or none?  kMixed is also "not known".
   Cover cover(const NumberPrefix& prefix, NumberMode mode, NumberView view, NumberLanguage& goal);
 
+  // Is the prefix, which ends with a digit, in the language, and also with up to so many further
+  // digits behind it?  False also where that is not known.
+  bool holds_with_digits(const NumberPrefix& prefix, int64_t more);
+
   // The smallest number of a piece within a window that is a multiple of 10^resolution (none: any;
   // then `found`, if given, is left alone for dense tables).
   Answer find(const NumberPieces& pieces, const NumberPiece& piece, const NumberWindow& window,

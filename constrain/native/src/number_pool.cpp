@@ -435,23 +435,39 @@ bool NumberPool::holds(NumberId id, NumberValue value) {
 }
 
 size_t NumberPool::bytes() const {
-  size_t total = sizeof(Impl) + impl_->formulas.bytes() + impl_->prefixes.bytes() +
-                 impl_->memo.bytes() + impl_->long_memo.bytes() +
-                 impl_->languages.capacity() * sizeof(void*);
-  for (const auto& compiled : impl_->languages) {
+  return sizeof(Impl) + impl_->formulas.bytes() + impl_->prefixes.bytes() + impl_->memo.bytes() +
+         impl_->long_memo.bytes() + impl_->languages.capacity() * sizeof(void*) +
+         impl_->counted_bytes();
+}
+
+size_t NumberPool::Impl::counted_bytes() {
+  // There may be thousands of these, and each of them grows little once it is there.
+  constexpr uint32_t kBetweenCounts = 64;
+  const size_t things = languages.size() + contexts.size() + records.size();
+  if (things == counted_things && ++counted_age < kBetweenCounts) return counted;
+  counted_things = things;
+  counted_age = 0;
+  size_t total = 0;
+  for (const auto& compiled : languages) {
     if (compiled) total += sizeof(NumberCompiled) + compiled->language.bytes();
   }
   constexpr size_t kNode = 80;  // a map node with its key's header
-  for (const auto& c : impl_->contexts) {
+  for (const auto& c : contexts) {
     total += sizeof(NumberContext) + kNode + 3 * c->tracked.capacity() * sizeof(NumberId);
   }
-  for (const auto& record : impl_->records) {
+  for (const auto& record : records) {
     total += sizeof(record) + kNode + 2 * record.entries.capacity() * sizeof(NumberRecord::Entry);
   }
+  counted = total;
   return total;
 }
 
 NumberPool::Mark NumberPool::mark() const { return impl_->prefixes.mark(); }
+
+bool NumberPool::accepts_digits(NumberId goal, const NumberCursor& cursor, uint32_t more) {
+  if (bits::store(cursor) != NumberStore::kInline) return false;
+  return impl_->compiled(goal).language.holds_with_digits(impl_->prefixes.decode(cursor), more);
+}
 
 bool NumberPool::is_small(const NumberCursor& cursor) {
   static_assert(bits::kHighShift == kSmallPhaseBits);

@@ -100,7 +100,12 @@ struct NumberPool::Impl {
                          std::string& best) const;
   bool verify(uint32_t context_id, NumberCursor cursor, const std::string& text);
 
+  // Bytes of languages, contexts and records.
+  size_t counted_bytes();
+
   bool plain;
+  size_t counted = 0, counted_things = 0;
+  uint32_t counted_age = 0;
   NumberFormulas formulas;
   NumberPrefixes prefixes;
   std::vector<std::unique_ptr<NumberCompiled>> languages;  // by NumberId

@@ -477,4 +477,28 @@ Cover NumberLanguage::cover(const NumberPrefix& prefix, NumberMode mode, NumberV
   return none ? Cover::kNone : Cover::kMixed;
 }
 
+bool NumberLanguage::holds_with_digits(const NumberPrefix& prefix, int64_t more) {
+  if (!exact_ || prefix.digits.empty()) return false;
+  NumberWindow window;
+  NumberView which = NumberView::kOther;
+  if (prefix.phase == NumberPhase::kInt) {
+    which = NumberView::kLexical;
+    window = NumberWindow::of_prefix(prefix.digits, 0);
+    window.high = window.high.scaled(more);
+  } else if (prefix.phase == NumberPhase::kFraction) {
+    window = NumberWindow::of_prefix(prefix.digits, -prefix.fraction);
+  } else {
+    return false;
+  }
+  const NumberPieces& pieces = view(which);
+  for (const NumberPiece& piece : pieces.sides[prefix.negative ? 1 : 0]) {
+    const NumberWindow& w = piece.window;
+    const int low = w.low.compare(window.low);
+    if (low > 0 || (low == 0 && w.low_strict)) return false;   // pieces ascend
+    if (!w.unbounded && w.high.compare(window.high) < 0) continue;
+    return !piece.point && pieces.tables[piece.table].all;
+  }
+  return false;
+}
+
 }  // namespace constrain

@@ -21,6 +21,11 @@ Trie::Trie(std::span<const std::string_view> tokens) : texts_(tokens) {
       head = head << 8 | (i < text.size() ? static_cast<uint8_t>(text[i]) : 0u);
     }
     keys.push_back({head, id});
+    uint32_t digits = 0;
+    for (const char c : text) {
+      digits = c >= '0' && c <= '9' ? digits + 1 : 0;
+      digit_run_ = std::max(digit_run_, digits);
+    }
     depth_ = std::max<uint32_t>(depth_, static_cast<uint32_t>(text.size()));
   }
   std::sort(keys.begin(), keys.end(), [&](const Key& a, const Key& b) {

@@ -158,6 +158,9 @@ class LexicalPool final : public LexicalStepper, public CharacterStepper {
   // ---- numbers: the language is the goal, the digits are tracked
   static constexpr uint32_t kNumber = 6u << 28;   // decoder, with kPlainNumber and the phase
   static constexpr uint32_t kPlainNumber = 1u << 27;
+  static constexpr uint32_t kDigitsOnly = 1u << 26;
+  void set_digit_run(uint32_t digits) override { digit_run_ = digits; }
+  uint32_t digit_run() const { return digit_run_; }
   NumberPool& numbers(bool plain) { return plain ? plain_numbers_ : any_numbers_; }
   bool number(const LexCursor& cursor, NumberPlace& place) const override;
   bool step_number(NumberPlace& place, uint8_t byte) override;
@@ -228,6 +231,7 @@ class LexicalPool final : public LexicalStepper, public CharacterStepper {
     return *dfas_[dfa];
   }
 
+  uint32_t digit_run_ = 0;
   std::vector<std::unique_ptr<RegexDfa>> dfas_;
   // Bytes of what comes in great numbers, added up as it is made.  Regexes that have grown since
   // bytes() was last asked are added there.

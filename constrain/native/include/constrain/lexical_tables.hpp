@@ -25,6 +25,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -54,6 +55,13 @@ class LexicalTable {
   bool merged() const { return merged_; }
   // Using the table may take such tokens out of the row again.
   bool takes_out() const { return merged_ && remainders_[0].any_at_root(); }
+  // Below these nodes the table knows nothing: the machine must be asked, along `path` from the
+  // table's node and then into `node`.
+  struct Detour {
+    std::string path;
+    uint32_t node;
+  };
+  std::span<const Detour> detours() const { return detours_; }
   // The whole inside row where it is kept whole, else null.
   const uint32_t* dense() const { return dense_.empty() ? nullptr : dense_.data(); }
   std::span<const WordBits> sparse() const { return sparse_; }
@@ -67,6 +75,7 @@ class LexicalTable {
   std::vector<WordBits> sparse_;
   std::vector<Remainders> remainders_;
   std::vector<Leap> leaps_;
+  std::vector<Detour> detours_;
   bool merged_ = false;
   bool gap_behind_ = false;
   size_t bytes_ = 0;

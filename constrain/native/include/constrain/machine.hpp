@@ -169,6 +169,7 @@ class ByteRegion;
 // A position in a number; the ids belong to the stepper.
 struct NumberPlace {
   bool plain = false;
+  bool digits_only = false;   // see LexicalStepper::number
   uint32_t goal = 0, phase = 0, digits = 0;
 };
 
@@ -190,10 +191,13 @@ class LexicalStepper {
   // any other unit.  Such a cursor is not stepped; outcomes are states of the region.
   virtual const ByteRegion* region(const LexCursor&) const { return nullptr; }
   // Numbers.  They end before a byte that JSON has behind a value; the outcome is 0.  False: the
-  // cursor stands in no number.
+  // cursor stands in no number.  `digits_only`: any digits may follow, and the number may end behind
+  // each of them; what follows a point or an exponent is not known, and is found by the machine.
   virtual bool number(const LexCursor&, NumberPlace&) const { return false; }
   virtual bool step_number(NumberPlace&, uint8_t) { return false; }
   virtual bool number_ends(const NumberPlace&) { return false; }
+  // How many digits follow each other in a token at most.
+  virtual void set_digit_run(uint32_t) {}
 };
 
 }  // namespace constrain

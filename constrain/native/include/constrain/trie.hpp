@@ -46,6 +46,8 @@ class Trie {
   uint32_t node_count() const { return static_cast<uint32_t>(nodes_.size()); }
   // Longest path below the root, in bytes.
   uint32_t depth() const { return depth_; }
+  // How many digits follow each other in a token at most.
+  uint32_t digit_run() const { return digit_run_; }
 
   // Token ids that end at node n, and those that end at or below it.
   std::span<const uint32_t> own_tokens(uint32_t n) const {
@@ -94,6 +96,7 @@ class Trie {
   std::vector<Range> ranges_;
   std::vector<uint32_t> order_;
   uint32_t depth_ = 0;
+  uint32_t digit_run_ = 0;
 };
 
 }  // namespace constrain

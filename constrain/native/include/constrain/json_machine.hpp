@@ -69,6 +69,7 @@ class JsonMachine final : public Machine {
   static constexpr uint32_t kCapture = 1u << 8;      // the value being read is wanted
   static constexpr uint32_t kTextUnknown = 1u << 9;  // after leave(): some text was not seen
   static constexpr uint32_t kUnsure = 1u << 10;      // and it has come to matter
+  static constexpr uint32_t kSpaceShift = 16;
   static constexpr uint32_t kSpaceMask = kGapCounts;
 
   static Mode mode(const Config& c) { return Mode(c.w[0] & 0xFF); }

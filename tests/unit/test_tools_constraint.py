@@ -15,8 +15,9 @@ from constrain.tools.errors import (
     ToolFormatError,
 )
 from constrain.tools.formats import JsonArguments, Section, ToolFormat
-from constrain.tools.language import Chain, Text, without_start
+from constrain.tools.language import Chain, Text
 from constrain.tools.named_formats import FORMATS
+from constrain.tools.trees import without_start
 from tests.reference.tool_vocabularies import encode, family_vocabulary
 
 ADD = {

@@ -20,11 +20,7 @@ from tests.reference.tool_renderings import FORMAT_OF, as_written, cuts, renderi
 from tests.reference.tool_vocabularies import encode, family_vocabulary, real_vocabulary
 from tests.reference.vocabularies import load
 
-PLAIN = sorted(
-    template
-    for template, name in FORMAT_OF.items()
-    if getattr(get_format(name).arguments, "quote", "") == '"'
-)
+TEMPLATES = sorted(FORMAT_OF)
 INSIDE = ("\\\\ </tool_call> ", "\\ </tool_call> ")  # of a string, not of the message
 
 
@@ -49,7 +45,7 @@ def _vocabularies(form: ToolFormat) -> list[constrain.Vocabulary]:
     return found if real is None else [*found, real]
 
 
-@pytest.mark.parametrize("template", PLAIN)
+@pytest.mark.parametrize("template", TEMPLATES)
 def test_messages_are_accepted(template: str, shared_root: Path) -> None:
     form, made = get_format(FORMAT_OF[template]), make_tools(tools(shared_root))
     for rendering in renderings()[template]:
@@ -106,7 +102,7 @@ def _spoiled(form: ToolFormat) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize("template", PLAIN)
+@pytest.mark.parametrize("template", TEMPLATES)
 def test_spoiled_messages_are_refused(template: str, shared_root: Path) -> None:
     form, made = get_format(FORMAT_OF[template]), make_tools(tools(shared_root))
     spec = constrain.ToolCalls(made, format=form, tool_choice="required", parallel=False)

@@ -76,9 +76,15 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 
 
 @cache
-def _spec(name: str, choice: Any = "required", order: str = "any") -> constrain.ToolCalls:
+def _spec(name: str, order: str = "any", exact: bool = False) -> constrain.ToolCalls:
     return constrain.ToolCalls(
-        TOOLS, format=FORMATS[name], tool_choice=choice, parallel=False, arguments_order=order
+        TOOLS,
+        format=FORMATS[name],
+        tool_choice="required",
+        parallel=False,
+        arguments_order=order,
+        escapes="plain" if exact else "any",
+        whitespace="template" if exact else "bounded",
     )
 
 
@@ -117,7 +123,7 @@ def test_masks_on_walks(name: str) -> None:
     for turn in range(6):
         vocabulary = family_vocabulary(form.special_tokens if turn % 3 else ())
         order = ("any", "declared")[turn % 2]
-        spec = _spec(name, order=order)
+        spec = _spec(name, order, exact=turn % 3 == 1)
         matcher = constrain.compile(spec, vocabulary).matcher()
         ids: list[int] = []
         bitmask = constrain.allocate_bitmask(1, vocabulary.size)

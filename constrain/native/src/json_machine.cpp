@@ -41,11 +41,13 @@ Formula JsonMachine::add(std::shared_ptr<const Program> program) {
 
 void JsonMachine::begin_trial() {
   trial_ = true;
+  theory_.begin_trial();
   mark_ = theory_.numbers().mark();
 }
 
 void JsonMachine::end_trial() {
   trial_ = false;
+  theory_.end_trial();
   trial_nodes_.clear();
   theory_.numbers().release(mark_);
 }

@@ -37,6 +37,7 @@ JsonTheory::Cost JsonTheory::least(Ask ask) {
 }
 
 void JsonTheory::cost_step() {
+  ++effort_;
   if (++cost_steps_ > kCostSteps) throw Spent{};
   ticks_ = 0;
 }

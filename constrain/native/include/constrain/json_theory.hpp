@@ -110,6 +110,8 @@ class JsonTheory final : public Formulas {
   size_t unproved() const { return unproved_count_; }
   // Steps of one question from now on.
   void set_max_steps(size_t steps) { max_ticks_ = steps; }
+  // Steps of all searches so far.
+  uint64_t effort() const { return effort_; }
   bool object_open(Formula f, StringSet seen);
   bool array_open(Formula f, uint32_t values);
 
@@ -247,6 +249,7 @@ class JsonTheory final : public Formulas {
   std::vector<TextId> required_by(const Literals& literals);
 
   void tick() {
+    ++effort_;
     if (++ticks_ > max_ticks_) throw Spent{};
   }
   template <class Fn>
@@ -380,6 +383,7 @@ class JsonTheory final : public Formulas {
   std::unordered_map<uint64_t, bool> sat_memo_;
   std::unordered_map<uint64_t, int> in_progress_;
   int low_ = INT32_MAX;
+  uint64_t effort_ = 0;
   size_t ticks_ = 0, guarded_calls_ = 0, max_ticks_ = kTicks;
   size_t unproved_count_ = 0;
   std::unordered_set<uint64_t> unproved_;  // remembered answers that count as such

@@ -332,9 +332,7 @@ def main() -> None:
                 chosen += random_schemas(arguments.pairs - len(chosen), arguments.seed)
             outcome, started = Outcome(), time.thread_time()
             for case in schema_cases(chosen, vocabulary, rng):
-                t0=time.thread_time()
                 budget_walks.run(case, lexicon, arguments.walks, rng, outcome)
-                if time.thread_time()-t0>1: print("SLOW", time.thread_time()-t0, case.name[:300], file=sys.stderr, flush=True)
             finish(f"{name}: schemas", outcome, started)
         if arguments.grammars:
             outcome, started = Outcome(), time.thread_time()

@@ -12,7 +12,7 @@ constexpr uint32_t kUnitTokens = 32;            // below this many tokens a unit
 constexpr size_t kGroupTokens = size_t{1} << 22;   // in all groups that are kept
 constexpr uint32_t kClose = 2;
 // What one mask may spend where tokens are not grouped.
-constexpr size_t kCompletions = 150, kSingles = 4000, kSteps = 100'000;
+constexpr size_t kCompletions = 60, kReads = 15'000, kSteps = 100'000;
 constexpr uint64_t kEffort = 4000;   // steps of the machine's searches
 
 }  // namespace
@@ -24,7 +24,7 @@ void Budget::keep(StateId state, uint32_t left, uint32_t* row) {
   most_ = 0;
   dropped_ = false;
   completions_ = kCompletions;
-  singles_ = kSingles;
+  reads_ = kReads;
   steps_ = walked_ + kSteps;
   effort_ = machine_.effort() + kEffort;
   row_ = row;
@@ -41,6 +41,15 @@ void Budget::keep(StateId state, uint32_t left, uint32_t* row) {
     note(ways_[state].need - 1);
   }
   if (!dropped_) at(state).worst = most_;
+}
+
+bool Budget::ends(const Config& from, const Tail& tail) {
+  Config config = from;
+  for (const char c : tail.text) {
+    if (reads_ > 0) --reads_;
+    if (!machine_.step(config, static_cast<uint8_t>(c))) return false;
+  }
+  return machine_.accepts(config) && !machine_.unsure(config);
 }
 
 Budget::Verdict Budget::judge(const Config& config) {
@@ -61,7 +70,7 @@ Budget::Verdict Budget::judge(const Config& config) {
   }
   for (const uint32_t id : recent_) {
     const Tail& tail = tails_[id];
-    if (tail.tokens.size() > left_ || !completes(machine_, config, tail.text)) continue;
+    if (tail.tokens.size() > left_ || !ends(config, tail)) continue;
     state = states_.intern(config);
     Way& way = at(state);
     way.need = static_cast<uint32_t>(tail.tokens.size());
@@ -104,10 +113,10 @@ void Budget::judge_node(uint32_t node, const Config& config) {
 
 void Budget::judge_token(uint32_t token) {
   if (!test_bit(before_.data(), token)) return;
-  if (singles_ == 0 || machine_.effort() > effort_) return drop(token);
-  --singles_;
+  if (reads_ == 0 || machine_.effort() > effort_) return drop(token);
   Config config = start_;
   for (const char c : trie_.text(token)) {
+    if (reads_ > 0) --reads_;
     if (!machine_.step(config, static_cast<uint8_t>(c))) return;
   }
   if (fits(config)) set_bit(row_, token);

@@ -36,6 +36,7 @@ bool LexicalPool::search_live(LexId start) {
       found = true;
       break;
     }
+    ++effort_;
     if (++steps > kSearchBudget) {
       exhausted = true;
       break;
@@ -99,6 +100,7 @@ bool LexicalPool::witness(LexId start, std::vector<uint32_t>& out) {
       std::reverse(out.begin(), out.end());
       return true;
     }
+    ++effort_;
     if (++steps > kSearchBudget) break;
     for (const uint32_t c : representatives(id)) {
       const LexId next = advance(id, c);

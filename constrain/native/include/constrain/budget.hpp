@@ -140,6 +140,8 @@ class Budget {
   // Whether at most left_ tokens are needed from here; kUnknown: the text of a unit matters.
   enum class Verdict : uint8_t { kFits, kLong, kUnknown };
   Verdict judge(const Config& config);
+  // The tail completes the config; counts what is read.
+  bool ends(const Config& config, const Tail& tail);
   bool fits(const Config& config) { return judge(config) == Verdict::kFits; }
   void note(uint32_t need) { most_ = need > most_ ? need : most_; }
   void drop(uint32_t token);
@@ -189,7 +191,7 @@ class Budget {
   uint32_t left_ = 0, most_ = 0;
   bool dropped_ = false;
   // What this mask may still spend.
-  size_t completions_ = 0, singles_ = 0, steps_ = 0;
+  size_t completions_ = 0, reads_ = 0, steps_ = 0;
   uint64_t effort_ = 0;
   uint32_t* row_ = nullptr;
   std::vector<uint32_t> before_;   // the row as it was

@@ -275,7 +275,9 @@ def tool_cases(rng: random.Random) -> Iterator[Case]:
         for choice in ("auto", "required", "search"):
             parallel = rng.random() < 0.5
             try:
-                spec = constrain.ToolCalls(tools, format=form, tool_choice=choice, parallel=parallel)
+                spec = constrain.ToolCalls(
+                    tools, format=form, tool_choice=choice, parallel=parallel
+                )
                 compiled = constrain.compile(spec, vocabulary)
             except constrain.ConstrainError:
                 continue
@@ -301,7 +303,9 @@ def main() -> None:
     """Budgets over schemas, grammars, tool formats and small worlds."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--pairs", type=int, default=0, help="schemas, half of them of MaskBench")
-    parser.add_argument("--names", nargs="*", help="only MaskBench schemas with this in their names")
+    parser.add_argument(
+        "--names", nargs="*", help="only MaskBench schemas with this in their names"
+    )
     parser.add_argument("--grammars", action="store_true")
     parser.add_argument("--tools", action="store_true")
     parser.add_argument("--worlds", type=int, default=0)

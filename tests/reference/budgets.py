@@ -4,22 +4,29 @@
   `tests.reference.truth`, over a vocabulary without escapes. The fewest tokens that complete each
   prefix of a valid text are counted over all valid texts, so every bit of every mask within a budget
   is known, and so is the number in the error for a budget that is too small.
-* *Pairs* (`run_pair`). A real schema, a regular expression or a grammar, and a budget from the
-  shortest length up; logits at random. Whatever is drawn, the text must end in time, and be valid.
+* *Pairs* (`tests.reference.budget_walks`). A real schema, a regular expression, a grammar or a tool
+  format, and a budget from the shortest length up; logits at random. Whatever is drawn, the text
+  must end in time, and be valid.
 
-``python -m tests.reference.budgets --pairs 2000 --worlds 500`` runs more of both than the tests do.
+``python -m tests.reference.budgets --pairs 2000 --grammars --tools --worlds 500`` runs more of both
+than the tests do.
 """
 
 from __future__ import annotations
 
+import argparse
 import collections
 import json
 import random
-from collections.abc import Iterable
+import re
+import sys
+import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.reference import oracle, vocabularies
+from tests.reference import budget_walks, data, oracle, vocabularies
+from tests.reference.budget_walks import Case, Judge, Outcome
 from tests.reference.drive import allowed_ids, new_row, random_tokens, tokens_by_bytes
 from tests.reference.truth import _texts, cut_down, world
 from tests.reference.vocabularies import TestVocabulary
@@ -126,3 +133,234 @@ def check_world(
                 tally.longer.append(f"{where}: no {vocabulary.tokens[token]!r} within {budget}")
         if (needs[text] == 0) != (ends <= allowed):
             tally.wrong.append(f"{where}: the end within {budget}")
+
+
+# -- pairs -------------------------------------------------------------------------------------
+
+
+def random_schemas(count: int, seed: int) -> list[tuple[str, Any]]:
+    """Names and schemas of some ten keywords each, the same for the same seed."""
+    from hypothesis import HealthCheck, Phase, given, settings
+    from hypothesis import seed as with_seed
+
+    from tests.reference import schemas
+
+    found: list[tuple[str, Any]] = []
+
+    @with_seed(seed)
+    @settings(
+        max_examples=count,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(schemas.schemas().filter(lambda s: not schemas.is_cyclic(s)))
+    def collect(schema: Any) -> None:
+        found.append((json.dumps(schema, ensure_ascii=False), schema))
+
+    collect()
+    return found
+
+
+def bench_schemas(count: int, rng: random.Random) -> list[tuple[str, Any]]:
+    """Names and schemas of MaskBench, as many as there are or `count`."""
+    bench = data.maskbench(data.require_root())
+    return [(one.name, one.schema) for one in rng.sample(bench, min(count, len(bench)))]
+
+
+def schema_judge(schema: Any) -> Judge:
+    """What jsonschema says of a text."""
+    try:
+        judge = oracle.Oracle(schema)
+    except Exception:
+        return lambda text: "?"
+
+    def check(text: bytes) -> str:
+        try:
+            return "; ".join(judge.errors(oracle.parse(text)))
+        except oracle.NotJsonError as error:
+            return f"no JSON: {error}"
+        except oracle.OracleError:
+            return "?"
+
+    return check
+
+
+def schema_cases(
+    schemas: Iterable[tuple[str, Any]], vocabulary: Any, rng: random.Random
+) -> Iterator[Case]:
+    """The schemas that compile, with random options."""
+    import constrain
+
+    for name, schema in schemas:
+        whitespace = rng.choice(("compact", "bounded", "any"))
+        numbers = rng.choice(("plain", "any"))
+        try:
+            spec = constrain.JsonSchema(schema, whitespace=whitespace, numbers=numbers)
+            compiled = constrain.compile(spec, vocabulary)
+        except constrain.ConstrainError:
+            continue
+        yield Case(f"{name} ({whitespace}, {numbers})", compiled, schema_judge(schema))
+
+
+def grammar_cases(vocabulary: Any) -> Iterator[Case]:
+    """Shipped grammars, regular expressions, and grammars with one difficulty each."""
+    import constrain
+    from constrain import grammars
+    from tests.reference.lark_grammars import GRAMMARS
+    from tests.reference.shipped import SHIPPED, TooLarge
+
+    def judged(judge: Any) -> Judge:
+        def check(text: bytes) -> str:
+            try:
+                return "" if judge(text.decode()) else "refused by its parser"
+            except TooLarge:
+                return "?"
+
+        return check
+
+    def matched(pattern: str) -> Judge:
+        return lambda text: "" if re.fullmatch(pattern, text.decode()) else "no match"
+
+    for entry in SHIPPED:
+        spec = grammars.load(entry.name, **entry.parameters)
+        yield Case(entry.id, constrain.compile(spec, vocabulary), judged(entry.judge))
+    for pattern in (r"(ab|abab)*c?", r"[a-z]{20,64}\d{4}", r"(\w+, )*\w{3,9}!", r"[^\n]{0,40}\n\n"):
+        compiled = constrain.compile(constrain.Regex(pattern), vocabulary)
+        yield Case(pattern, compiled, matched(pattern))
+    for sample in GRAMMARS[:24]:
+        try:
+            compiled = constrain.compile(constrain.Lark(sample.grammar), vocabulary)
+        except constrain.ConstrainError:
+            continue
+        yield Case(f"lark {sample.name}", compiled, lambda text: "")
+
+
+TOOLS: dict[str, dict[str, Any]] = {
+    "search": {
+        "type": "object",
+        "properties": {
+            "query": {"type": "string", "minLength": 1, "maxLength": 12},
+            "limit": {"type": "integer", "minimum": 1, "maximum": 20},
+            "sites": {"type": "array", "items": {"type": "string", "maxLength": 5}, "maxItems": 2},
+            "range": {
+                "type": "object",
+                "properties": {"from": {"type": "number"}, "to": {"type": "number"}},
+                "required": ["from"],
+                "additionalProperties": False,
+            },
+            "kind": {"enum": ["web", "news", None, 3]},
+        },
+        "required": ["query", "limit"],
+        "additionalProperties": False,
+    },
+    "open_page": {"type": "object", "properties": {"page": {"type": "string"}}},
+    "stop": {"type": "object", "properties": {}, "additionalProperties": False},
+}
+
+
+def tool_cases(rng: random.Random) -> Iterator[Case]:
+    """The named formats with the tokenizers of their families, as far as they compile."""
+    import jsonschema
+
+    import constrain
+    from constrain.tools.definitions import make_tools
+    from constrain.tools.named_formats import FORMATS
+    from tests.reference.tool_vocabularies import family_vocabulary, real_vocabulary
+
+    tools = make_tools([{"name": name, "parameters": one} for name, one in TOOLS.items()])
+    for form in FORMATS.values():
+        vocabulary = real_vocabulary(form) or family_vocabulary(form.special_tokens)
+        for choice in ("auto", "required", "search"):
+            parallel = rng.random() < 0.5
+            try:
+                spec = constrain.ToolCalls(
+                    tools, format=form, tool_choice=choice, parallel=parallel
+                )
+                compiled = constrain.compile(spec, vocabulary)
+            except constrain.ConstrainError:
+                continue
+
+            def check(text: bytes, spec: Any = spec, choice: str = choice) -> str:
+                message = spec.parse(text.decode())
+                reasons = [str(one) for one in message.failures]
+                for call in message.calls:
+                    if call.error is not None:
+                        reasons.append(str(call.error))
+                    elif not jsonschema.Draft202012Validator(TOOLS[call.name]).is_valid(
+                        call.arguments
+                    ):
+                        reasons.append(f"arguments {call.arguments!r}")
+                if choice != "auto" and not message.calls:
+                    reasons.append("no call")
+                return "; ".join(reasons)
+
+            yield Case(f"{form.name} {choice} parallel={parallel}", compiled, check)
+
+
+def main() -> None:
+    """Budgets over schemas, grammars, tool formats and small worlds."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--pairs", type=int, default=0, help="schemas, half of them of MaskBench")
+    parser.add_argument(
+        "--names", nargs="*", help="only MaskBench schemas with this in their names"
+    )
+    parser.add_argument("--grammars", action="store_true")
+    parser.add_argument("--tools", action="store_true")
+    parser.add_argument("--worlds", type=int, default=0)
+    parser.add_argument("--walks", type=int, default=1, help="budgets of each schema")
+    parser.add_argument("--vocabularies", nargs="*", default=["deepseek", "smollm2", "small"])
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    sys.setrecursionlimit(20_000)
+    failed = False
+
+    def finish(title: str, outcome: Outcome, started: float) -> None:
+        nonlocal failed
+        failed |= bool(outcome.wrong)
+        print(f"{title} ({time.thread_time() - started:.0f} s)")
+        for line in outcome.lines():
+            print(f"  {line}", flush=True)
+
+    for name in arguments.vocabularies:
+        rng = random.Random(f"{arguments.seed} {name}")
+        vocabulary = vocabularies.load(name).vocabulary
+        lexicon = budget_walks.Lexicon(vocabulary)
+        if arguments.pairs:
+            if arguments.names:
+                bench = bench_schemas(10**6, rng)
+                chosen = [one for one in bench if any(part in one[0] for part in arguments.names)]
+            else:
+                chosen = bench_schemas(arguments.pairs // 2, rng)
+                chosen += random_schemas(arguments.pairs - len(chosen), arguments.seed)
+            outcome, started = Outcome(), time.thread_time()
+            for case in schema_cases(chosen, vocabulary, rng):
+                budget_walks.run(case, lexicon, arguments.walks, rng, outcome)
+            finish(f"{name}: schemas", outcome, started)
+        if arguments.grammars:
+            outcome, started = Outcome(), time.thread_time()
+            for case in grammar_cases(vocabulary):
+                budget_walks.run(case, lexicon, 10 * arguments.walks, rng, outcome)
+            finish(f"{name}: grammars", outcome, started)
+    if arguments.tools:
+        rng = random.Random(arguments.seed)
+        outcome, started = Outcome(), time.thread_time()
+        for case in tool_cases(rng):
+            lexicon = budget_walks.Lexicon(case.compiled.vocabulary)
+            budget_walks.run(case, lexicon, 4 * arguments.walks, rng, outcome)
+        finish("tool formats", outcome, started)
+    if arguments.worlds:
+        tally = Tally()
+        plain = plain_vocabulary()
+        for number, (_, schema) in enumerate(random_schemas(arguments.worlds, arguments.seed)):
+            check_world(schema, plain, random.Random(number), tally)
+        print(f"small worlds: {dict(tally.counts)}, {len(tally.wrong)} wrong")
+        for line in tally.wrong + tally.longer:
+            print(f"  {line}")
+        failed |= bool(tally.wrong)
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()

@@ -13,8 +13,8 @@ namespace {
 constexpr size_t kLongest = size_t{1} << 20;   // bytes of a completion
 // A search over tokens is worth its steps where it can be complete, and where there is nothing else.
 constexpr size_t kImproveSteps = 100'000;
-constexpr size_t kTails = 8;
-constexpr size_t kSearchSmall = 3'000, kSearchLast = 2'000'000;   // steps
+constexpr size_t kRecent = 8;
+constexpr size_t kSearchSmall = 3'000, kSearchLast = 200'000;   // steps
 
 }  // namespace
 
@@ -71,9 +71,8 @@ bool Budget::far(StateId state, uint32_t left) {
 }
 
 size_t Budget::bytes() const {
-  size_t total = ways_.capacity() * sizeof(Way) + before_.capacity() * sizeof(uint32_t);
-  for (const Tail& tail : tails_) total += sizeof(Tail) + tail.text.capacity();
-  return total + group_tokens_ * sizeof(uint32_t);
+  return ways_.capacity() * sizeof(Way) + before_.capacity() * sizeof(uint32_t) + text_bytes_ +
+         ends_.size() * sizeof(End) + group_tokens_ * sizeof(uint32_t);
 }
 
 Budget::Way& Budget::at(StateId state) {
@@ -82,21 +81,32 @@ Budget::Way& Budget::at(StateId state) {
 }
 
 uint32_t Budget::need(StateId state) {
-  if (!at(state).known) find(state);
+  find(state, kLongest);
   return ways_[state].need;
 }
 
 uint32_t Budget::need_here(StateId state) {
-  const uint32_t known = need(state);
-  if (known == kNever || ways_[state].exact || trie_.node_count() > kSmallTrie) return known;
-  improve(state);
+  find(state, kLongest);
+  if (ways_[state].need == kNever && !ways_[state].last) {
+    ways_[state].last = true;
+    search(state, kSearchLast);
+  }
+  if (ways_[state].need != kNever && !ways_[state].exact && trie_.node_count() <= kSmallTrie) {
+    improve(state);
+  }
   return ways_[state].need;
+}
+
+uint32_t Budget::need_behind(StateId before, uint32_t token, StateId state, uint32_t enough) {
+  if (need(state) > enough) inherit(before, token, state);
+  return ways_[state].need > enough ? need_here(state) : ways_[state].need;
 }
 
 std::vector<uint32_t> Budget::way(StateId state) {
   std::vector<uint32_t> tokens;
-  if (need_here(state) == kNever) return tokens;
+  if (at(state).need == kNever) return tokens;
   while (at(state).need != 0) {
+    settle(state);
     tokens.push_back(ways_[state].token);
     state = ways_[state].next;
   }
@@ -111,22 +121,19 @@ StateId Budget::behind(StateId state, uint32_t token) {
   return states_.intern(config);
 }
 
-void Budget::find(StateId state) {
-  find_plain(state);
-  at(state).known = true;
-  Way& way = at(state);
-  if (way.exact) return;
-  if (way.need == kNever) {
-    search(state, kSearchLast);
-  } else if (trie_.node_count() <= kSmallTrie) {
-    search(state, kSearchSmall);
-  }
+void Budget::find(StateId state, size_t longest) {
+  find_plain(state, longest);
+  if (ways_[state].searched || ways_[state].exact) return;
+  ways_[state].searched = true;
+  from_unit(state);
+  if (trie_.node_count() <= kSmallTrie) search(state, kSearchSmall);
 }
 
 // The machine's own completion.
-void Budget::find_plain(StateId state) {
-  if (at(state).plain) return;
-  ways_[state].plain = true;
+void Budget::find_plain(StateId state, size_t longest) {
+  longest = std::min(longest, kLongest);
+  if (at(state).asked >= longest || ways_[state].exact) return;
+  ways_[state].asked = static_cast<uint32_t>(longest);
   const Config config = states_.config(state);
   if (machine_.accepts(config)) {
     ways_[state].need = 0;
@@ -134,20 +141,131 @@ void Budget::find_plain(StateId state) {
     return;
   }
   std::string text;
-  std::vector<uint32_t> tokens;
-  if (machine_.complete(config, text, kLongest) && fewest_tokens(trie_, text, tokens) &&
-      record(state, tokens)) {
-    if (tails_.size() < kTails) tails_.emplace_back();
-    Tail& tail = tails_[next_tail_++ % kTails];
-    tail.text = std::move(text);
-    tail.tokens = static_cast<uint32_t>(tokens.size());
+  if (machine_.complete(config, text, longest)) {
+    const uint32_t found = tail(std::move(text));
+    if (found != kNoTail && offer(state, found)) tried(found);
   }
   // What completed another config may be shorter: searches that gave up are not alike.
-  for (const Tail& tail : tails_) {
-    if (tail.tokens >= at(state).need || !completes(machine_, config, tail.text)) continue;
-    if (fewest_tokens(trie_, tail.text, tokens)) record(state, tokens);
-  }
+  for (const uint32_t other : recent_) offer(state, other);
   if (at(state).need == 1) ways_[state].exact = true;
+}
+
+// Of a state in a unit: how the unit ends, and what is known behind it.
+void Budget::from_unit(StateId state) {
+  const Config config = states_.config(state);
+  const LexicalView view = machine_.lexical(config);
+  if (!in_unit(view)) return;
+  const End end = end_of(view.cursor);
+  if (end.step == LexStep::kInside) offer(state, tail(end.text));
+  if (end.step != LexStep::kEnd) return;
+  Config after = config;
+  if (!machine_.leave(after, end.outcome) || machine_.unsure(after)) return;
+  const StateId behind = states_.intern(after);
+  if (need(behind) == kNever) return;
+  offer(state, joined(behind, end.text));
+  offer(state, join(behind, end.text));
+}
+
+uint32_t& Budget::joined(StateId behind, const std::string& end) {
+  std::string key(reinterpret_cast<const char*>(&behind), sizeof behind);
+  key += end;
+  const auto [it, fresh] = joined_.try_emplace(std::move(key), kNoTail);
+  if (fresh) text_bytes_ += it->first.size() + sizeof *it;
+  return it->second;
+}
+
+uint32_t Budget::join(StateId behind, const std::string& end) {
+  std::string text = end;
+  for (const uint32_t token : way(behind)) text += trie_.text(token);
+  return tail(std::move(text));
+}
+
+const Budget::End& Budget::end_of(const LexCursor& cursor) {
+  const auto [it, fresh] = ends_.try_emplace(cursor);
+  End& end = it->second;
+  if (!fresh) return end;
+  end.step = stepper_.finish(cursor, end.text, end.outcome);
+  std::vector<uint32_t> tokens;
+  if (end.step != LexStep::kDead && !fewest_tokens(trie_, end.text, tokens)) {
+    end.step = LexStep::kDead;
+  }
+  end.tokens = static_cast<uint32_t>(tokens.size());
+  text_bytes_ += end.text.capacity();
+  return end;
+}
+
+// The token may have been kept for what is behind a unit that ends within it, from `leave`.
+void Budget::inherit(StateId before, uint32_t token, StateId state) {
+  const std::string_view text = trie_.text(token);
+  Config config = states_.config(before);
+  for (size_t i = 0; i < text.size(); ++i) {
+    const LexicalView view = machine_.lexical(config);
+    if (in_unit(view)) {
+      LexCursor cursor = view.cursor;
+      uint32_t outcome = 0;
+      LexStep last = LexStep::kInside;
+      size_t j = i;
+      while (j < text.size() && last == LexStep::kInside) {
+        last = stepper_.step(cursor, static_cast<uint8_t>(text[j++]), outcome);
+      }
+      Config after = config;
+      bool alive = last == LexStep::kEnd && machine_.leave(after, outcome);
+      while (alive && j < text.size()) {
+        alive = machine_.step(after, static_cast<uint8_t>(text[j++]));
+      }
+      if (alive && !machine_.unsure(after)) {
+        const StateId known = states_.intern(after);
+        find(known, kLongest);
+        if (at(known).need < at(state).need) record(state, way(known));
+      }
+    }
+    if (!machine_.step(config, static_cast<uint8_t>(text[i]))) return;
+  }
+}
+
+uint32_t Budget::tail(std::string text) {
+  const auto found = tail_ids_.find(text);
+  if (found != tail_ids_.end()) return found->second;
+  Tail fresh{std::move(text), {}};
+  uint32_t id = kNoTail;
+  if (fewest_tokens(trie_, fresh.text, fresh.tokens)) {
+    id = static_cast<uint32_t>(tails_.size());
+    text_bytes_ += 2 * fresh.text.size() + fresh.tokens.size() * sizeof(uint32_t) +
+                   sizeof(Tail) + sizeof(std::string);
+    tail_ids_.emplace(fresh.text, id);
+    tails_.push_back(std::move(fresh));
+  } else {
+    text_bytes_ += fresh.text.size() + sizeof(std::string);
+    tail_ids_.emplace(std::move(fresh.text), id);
+  }
+  return id;
+}
+
+bool Budget::offer(StateId state, uint32_t tail) {
+  if (tail == kNoTail || tails_[tail].tokens.size() >= at(state).need) return false;
+  if (!completes(machine_, states_.config(state), tails_[tail].text)) return false;
+  Way& way = at(state);
+  way.need = static_cast<uint32_t>(tails_[tail].tokens.size());
+  way.tail = tail;
+  if (way.need == 0) way.exact = true;
+  return true;
+}
+
+void Budget::tried(uint32_t tail) {
+  const auto found = std::find(recent_.begin(), recent_.end(), tail);
+  if (found == recent_.begin() && found != recent_.end()) return;
+  if (found != recent_.end()) recent_.erase(found);
+  recent_.insert(recent_.begin(), tail);
+  if (recent_.size() > kRecent) recent_.pop_back();
+}
+
+void Budget::settle(StateId state) {
+  const uint32_t tail = at(state).tail;
+  if (tail == kNoTail) return;
+  ways_[state].tail = kNoTail;
+  ways_[state].need = kNever;   // the same number or a smaller one comes from the path
+  const std::vector<uint32_t> tokens = tails_[tail].tokens;
+  record(state, tokens);
 }
 
 // Looks one token ahead from each state of a way: shorter texts often take more tokens.
@@ -158,14 +276,16 @@ void Budget::improve(StateId start) {
        state = ways_[state].next) {
     ways_[state].improved = true;
     path.push_back(state);
+    settle(state);
     const Config config = states_.config(state);
     walk(config, [&](uint32_t n, const Config& next) {
       const StateId id = states_.intern(next);
-      find_plain(id);
+      find_plain(id, kLongest);
       if (at(id).need != kNever && ways_[id].need + 1 < ways_[state].need) {
         ways_[state].need = ways_[id].need + 1;
         ways_[state].token = trie_.own_tokens(n)[0];
         ways_[state].next = id;
+        ways_[state].tail = kNoTail;
       }
       return walked_ < limit;
     });
@@ -173,7 +293,7 @@ void Budget::improve(StateId start) {
   }
   for (size_t i = path.size(); i-- > 0;) {
     Way& way = ways_[path[i]];
-    way.need = std::min(way.need, ways_[way.next].need + 1);
+    if (way.tail == kNoTail) way.need = std::min(way.need, ways_[way.next].need + 1);
   }
 }
 
@@ -187,7 +307,8 @@ bool Budget::record(StateId state, std::span<const uint32_t> tokens) {
   if (!machine_.accepts(end) || machine_.unsure(end)) return false;
   Way& last = at(path.back());
   last.need = 0;
-  last.known = last.exact = true;
+  last.tail = kNoTail;
+  last.searched = last.exact = true;
   for (size_t i = tokens.size(); i-- > 0;) {
     Way& way = at(path[i]);
     const uint32_t need = ways_[path[i + 1]].need + 1;
@@ -195,6 +316,7 @@ bool Budget::record(StateId state, std::span<const uint32_t> tokens) {
     way.need = need;
     way.token = tokens[i];
     way.next = path[i + 1];
+    way.tail = kNoTail;
   }
   return true;
 }
@@ -235,8 +357,8 @@ void Budget::search(StateId start, size_t steps) {
       const StateId id = states_.intern(next);
       if (!found.try_emplace(id, Found{depth, trie_.own_tokens(n)[0], here}).second) return true;
       Way& way = at(id);
-      if (!way.known && machine_.accepts(next)) {
-        way.known = way.exact = true;
+      if (!way.exact && machine_.accepts(next)) {
+        way.searched = way.exact = true;
         way.need = 0;
       }
       if (way.need != kNever && depth + way.need < best) {
@@ -256,7 +378,10 @@ void Budget::search(StateId start, size_t steps) {
     record(start, tokens);
   }
   if (!complete || best == kNever) return;
-  for (StateId id = start; id != kNoState; id = ways_[id].next) ways_[id].exact = true;
+  for (StateId id = start; at(id).need != 0; id = ways_[id].next) {
+    settle(id);
+    ways_[id].exact = true;
+  }
 }
 
 }  // namespace constrain

@@ -11,6 +11,9 @@ namespace {
 constexpr uint32_t kUnitTokens = 32;            // below this many tokens a unit is walked
 constexpr size_t kGroupTokens = size_t{1} << 22;   // in all groups that are kept
 constexpr uint32_t kClose = 2;
+// What one mask may spend where tokens are not grouped.
+constexpr size_t kCompletions = 60, kReads = 15'000, kSteps = 100'000;
+constexpr uint64_t kEffort = 4000;   // steps of the machine's searches
 
 }  // namespace
 
@@ -20,6 +23,10 @@ void Budget::keep(StateId state, uint32_t left, uint32_t* row) {
   left_ = left;
   most_ = 0;
   dropped_ = false;
+  completions_ = kCompletions;
+  reads_ = kReads;
+  steps_ = walked_ + kSteps;
+  effort_ = machine_.effort() + kEffort;
   row_ = row;
   before_.assign(row, row + tables_.words());
   const LexicalView view = machine_.lexical(start_);
@@ -28,26 +35,64 @@ void Budget::keep(StateId state, uint32_t left, uint32_t* row) {
   } else {
     keep_unit(start_, view, 0);
   }
+  if (need(state) != 0 && ways_[state].need <= left + 1) {
+    settle(state);
+    set_bit(row, ways_[state].token);
+    note(ways_[state].need - 1);
+  }
   if (!dropped_) at(state).worst = most_;
 }
 
-bool Budget::fits(const Config& config) {
+bool Budget::ends(const Config& from, const Tail& tail) {
+  Config config = from;
+  for (const char c : tail.text) {
+    if (reads_ > 0) --reads_;
+    if (!machine_.step(config, static_cast<uint8_t>(c))) return false;
+  }
+  return machine_.accepts(config) && !machine_.unsure(config);
+}
+
+Budget::Verdict Budget::judge(const Config& config) {
+  const auto answer = [&](uint32_t needed) {
+    if (needed > left_) return Verdict::kLong;
+    note(needed);
+    return Verdict::kFits;
+  };
   StateId state = states_.find(config);
-  if (state == kNoState || !at(state).plain) {
-    for (const Tail& tail : tails_) {
-      if (tail.tokens > left_ || !completes(machine_, config, tail.text)) continue;
-      note(tail.tokens);
-      return true;
+  if (state != kNoState && at(state).need <= left_) return answer(ways_[state].need);
+  const bool small = trie_.node_count() <= kSmallTrie;
+  if (!small) {
+    const LexicalView view = machine_.lexical(config);
+    if (in_unit(view) && !view.exceptional) {
+      const uint32_t needed = unit_need(config, view.cursor);
+      if (needed != kNever) return answer(needed);
     }
+  }
+  for (const uint32_t id : recent_) {
+    const Tail& tail = tails_[id];
+    if (tail.tokens.size() > left_ || !ends(config, tail)) continue;
     state = states_.intern(config);
-    find_plain(state);
+    Way& way = at(state);
+    way.need = static_cast<uint32_t>(tail.tokens.size());
+    way.tail = id;
+    tried(id);
+    return answer(way.need);
+  }
+  if (machine_.unsure(config)) return Verdict::kUnknown;
+  // A text that fits is not longer than this.
+  const size_t longest = (size_t{left_} + kClose) * trie_.depth();
+  if (state == kNoState || at(state).asked < longest) {
+    if (completions_ == 0 || machine_.effort() > effort_) return Verdict::kLong;
+    --completions_;
+    state = states_.intern(config);
+    find_plain(state, longest);
   }
   // A search is worth it where little is missing, or nothing is known.
   const uint32_t plain = at(state).need;
-  const uint32_t needed = plain > left_ && (plain == kNever || plain - left_ <= kClose)
-                              ? need(state) : plain;
-  if (needed <= left_) note(needed);
-  return needed <= left_;
+  if (small && plain > left_ && (plain == kNever || plain - left_ <= kClose) && walked_ < steps_) {
+    find(state, longest);
+  }
+  return at(state).need == kNever ? Verdict::kUnknown : answer(ways_[state].need);
 }
 
 void Budget::drop(uint32_t token) {
@@ -68,8 +113,10 @@ void Budget::judge_node(uint32_t node, const Config& config) {
 
 void Budget::judge_token(uint32_t token) {
   if (!test_bit(before_.data(), token)) return;
+  if (reads_ == 0 || machine_.effort() > effort_) return drop(token);
   Config config = start_;
   for (const char c : trie_.text(token)) {
+    if (reads_ > 0) --reads_;
     if (!machine_.step(config, static_cast<uint8_t>(c))) return;
   }
   if (fits(config)) set_bit(row_, token);
@@ -116,12 +163,11 @@ void Budget::keep_inside(const Config& config, const LexCursor& cursor, uint32_t
     if (farthest < left_) {
       // From the farthest cursor at the latest the unit ends, and what follows is the same.
       uint32_t behind = 0;
-      std::string end;
-      uint32_t outcome = 0;
-      bool known = true;
-      if (stepper_.finish(cursor, end, outcome) == LexStep::kEnd) {
+      const End end = end_of(cursor);
+      bool known = end.step != LexStep::kDead;
+      if (end.step == LexStep::kEnd) {
         Config after = config;
-        known = machine_.leave(after, outcome) && !machine_.unsure(after);
+        known = machine_.leave(after, end.outcome) && !machine_.unsure(after);
         if (known) behind = need(states_.intern(after));
       }
       if (known && behind != kNever && behind + farthest <= left_) {
@@ -143,19 +189,18 @@ void Budget::keep_inside(const Config& config, const LexCursor& cursor, uint32_t
 }
 
 uint32_t Budget::unit_need(const Config& config, const LexCursor& cursor) {
-  std::string text;
-  uint32_t outcome = 0;
-  const LexStep end = stepper_.finish(cursor, text, outcome);
-  if (end == LexStep::kDead) return kNever;
-  if (end == LexStep::kEnd) {
-    Config after = config;
-    if (!machine_.leave(after, outcome) || machine_.unsure(after)) return kNever;
-    const StateId behind = states_.intern(after);
-    if (need(behind) == kNever) return kNever;
-    for (const uint32_t token : way(behind)) text += trie_.text(token);
-  }
-  std::vector<uint32_t> tokens;
-  return fewest_tokens(trie_, text, tokens) ? static_cast<uint32_t>(tokens.size()) : kNever;
+  const End end = end_of(cursor);
+  if (end.step != LexStep::kEnd) return end.step == LexStep::kInside ? end.tokens : kNever;
+  Config after = config;
+  if (!machine_.leave(after, end.outcome) || machine_.unsure(after)) return kNever;
+  const StateId behind = states_.intern(after);
+  const uint32_t rest = need(behind);
+  if (rest == kNever) return kNever;
+  const uint32_t apart = end.tokens + rest;
+  if (apart <= left_ || apart > left_ + kClose) return apart;
+  uint32_t& known = joined(behind, end.text);
+  if (known == kNoTail) known = join(behind, end.text);
+  return std::min(apart, static_cast<uint32_t>(tails_[known].tokens.size()));
 }
 
 const std::vector<Budget::Group>& Budget::groups(const LexCursor& from, uint32_t top) {
@@ -198,10 +243,11 @@ void Budget::keep_exceptional(const Config& from, uint32_t top) {
       [&](uint32_t n, Config& config) {
         if (!machine_.step(config, trie_.node(n).byte)) return WalkStep::kPast;
         const LexicalView view = machine_.lexical(config);
-        // Where it is present and plain the table is right about what follows.
-        if (view.present && !view.exceptional) return WalkStep::kPast;
+        const bool inside = view.present && stepper_.region(view.cursor) == nullptr;
+        // Where it is plain the table is right about what follows.
+        if (inside && !view.exceptional) return WalkStep::kPast;
         if (trie_.node(n).has_tokens) judge_node(n, config);
-        if (view.present) return WalkStep::kInto;
+        if (inside) return WalkStep::kInto;
         if (trie_.node(n).child_count != 0) keep_walk(config, n);
         return WalkStep::kPast;
       });
@@ -227,17 +273,11 @@ void Budget::keep_remainders(const Config& from, const Remainders& remainders) {
 }
 
 void Budget::judge_remainders(const Remainders& remainders, uint32_t node, const Config& config) {
-  if (fits(config)) {
-    remainders.for_each_token(node, [&](uint32_t token) {
-      if (test_bit(before_.data(), token)) set_bit(row_, token);
-    });
-    return;
-  }
-  // Without its text no completion may be known.
-  const bool unknown = need(states_.intern(config)) == kNever;
+  const Verdict verdict = judge(config);
   remainders.for_each_token(node, [&](uint32_t token) {
-    if (unknown) judge_token(token);
-    else drop(token);
+    if (verdict == Verdict::kUnknown) judge_token(token);
+    else if (verdict == Verdict::kLong) drop(token);
+    else if (test_bit(before_.data(), token)) set_bit(row_, token);
   });
 }
 

@@ -307,6 +307,7 @@ bool GrammarMachine::search_out(const Config& config, std::string& out, size_t l
     }
     if (nodes.size() > kSearchBudget) return false;
     if (nodes[i].depth >= limit) continue;
+    searched_ += 16;   // in units of the steps that JSON counts
     for (unsigned byte = 0; byte < 256; ++byte) {
       Config next = nodes[i].config;
       if (!step(next, uint8_t(byte)) || !seen.insert(next).second) continue;

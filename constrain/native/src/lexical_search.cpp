@@ -48,6 +48,7 @@ bool LexicalPool::search_live(LexId start) {
       found = true;
       break;
     }
+    ++effort_;
     if (++steps > kSearchBudget || work > most) {
       exhausted = true;
       break;
@@ -115,6 +116,7 @@ bool LexicalPool::witness(LexId start, std::vector<uint32_t>& out) {
       std::reverse(out.begin(), out.end());
       return true;
     }
+    ++effort_;
     if (++steps > kSearchBudget) break;
     for (const uint32_t c : representatives(id)) {
       const LexId next = advance(id, c);

@@ -121,6 +121,7 @@ bool LexicalPool::shortest(LexId start, bool raw, std::vector<uint32_t>& out) {
     const auto [cost, id] = queue.top();
     queue.pop();
     if (cost > reached[id].cost) continue;
+    ++effort_;
     if (accepts(id)) {
       for (LexId at = id; at != start; at = reached[at].from) out.push_back(reached[at].code_point);
       std::reverse(out.begin(), out.end());

@@ -175,7 +175,10 @@ Matcher::Matcher(const Matcher& other)
       tokens_(other.tokens_),
       states_(other.states_),
       generation_(other.generation_),
-      finished_(other.finished_) {}
+      finished_(other.finished_),
+      promise_(other.promise_),
+      left_(other.left_),
+      promised_(other.promised_) {}
 
 void Matcher::move_to(Lane& lane) {
   generation_ = kStale;
@@ -194,6 +197,7 @@ void Matcher::replay(Lane& lane) {
     if (next == kNoState) throw Error("a sequence could not be replayed");
     states_.push_back(next);
   }
+  if (promised_ && !is_finished()) lane.budget().record(states_.back(), promise_);
   generation_ = lane.generation();
 }
 
@@ -235,15 +239,30 @@ bool Matcher::advance(int64_t token) {
     bool finished = is_finished();
     const StateId next = lane.follow(states_.back(), token, finished);
     if (next == kNoState) return false;
+    if (finished) ++finished_;
+    else keep_promise(lane, static_cast<uint32_t>(token), next);
     tokens_.push_back(static_cast<uint32_t>(token));
     states_.push_back(next);
-    if (finished) ++finished_;
     return true;
   });
 }
 
+// What the mask knew of this token becomes a completion of this sequence, which no lane can lose.
+void Matcher::keep_promise(Lane& lane, uint32_t token, StateId next) {
+  if (!promised_) return;
+  Budget& budget = lane.budget();
+  if (!promise_.empty() && promise_[0] == token) {
+    budget.record(next, std::span(promise_).subspan(1));
+  }
+  promised_ = left_ > 0 && budget.need_behind(states_.back(), token, next, left_ - 1) < left_;
+  if (!promised_) return;
+  --left_;
+  promise_ = budget.way(next);
+}
+
 bool Matcher::rollback(size_t n) {
   if (n > tokens_.size()) return false;
+  promised_ = promised_ && n == 0;
   tokens_.resize(tokens_.size() - n);
   if (states_.size() > tokens_.size() + 1) states_.resize(tokens_.size() + 1);
   finished_ -= std::min(n, finished_);
@@ -260,10 +279,14 @@ size_t Matcher::validate(std::span<const int64_t> tokens, uint32_t remaining) {
     bool finished = is_finished();
     for (size_t i = 0; i < tokens.size(); ++i) {
       if (i >= remaining) return i;
-      at = lane.follow(at, tokens[i], finished);
+      const StateId before = at;
+      at = lane.follow(before, tokens[i], finished);
       if (at == kNoState) return i;
-      if (finished) continue;
-      if (remaining != kNoBudget && lane.budget().need(at) > remaining - i - 1) return i;
+      if (finished || remaining == kNoBudget) continue;
+      const uint32_t left = remaining - static_cast<uint32_t>(i) - 1;
+      if (lane.budget().need_behind(before, static_cast<uint32_t>(tokens[i]), at, left) > left) {
+        return i;
+      }
     }
     return tokens.size();
   });
@@ -290,6 +313,7 @@ bool Matcher::fill(uint32_t* row, uint32_t remaining) {
   return work([&](Lane& lane) {
     const StateId at = states_.back();
     Budget& budget = lane.budget();
+    promised_ = false;
     if (remaining > 1 && budget.far(at, remaining - 1) && lane.fill(at, row)) return true;
     if (remaining == 0 || budget.need_here(at) > remaining) {
       std::fill_n(row, lane.vocabulary().words(), 0u);
@@ -298,6 +322,9 @@ bool Matcher::fill(uint32_t* row, uint32_t remaining) {
     }
     lane.fill(at, row);
     budget.keep(at, remaining - 1, row);
+    promise_ = budget.way(at);
+    left_ = remaining;
+    promised_ = true;
     return true;
   });
 }
@@ -306,6 +333,7 @@ bool Matcher::shortest_completion(std::vector<uint32_t>& tokens) {
   tokens.clear();
   return work([&](Lane& lane) {
     if (is_finished()) return true;
+    lane.budget().need_here(states_.back());
     tokens = lane.budget().way(states_.back());
     return !tokens.empty() || lane.accepts(states_.back());
   });

@@ -1,22 +1,25 @@
 // How many tokens a text still needs, and masks that keep a text within a number of tokens.
 //
 // A *way* is a completion as tokens: for each state the next token of it, the state behind that,
-// and how many tokens are left.  Ways are kept by state and only ever get shorter, so whoever
-// follows one never gets stuck, whatever else is tried in between.
+// and how many tokens are left.  Ways are kept by state and only ever get shorter.
 //
 // A way is found from the machine's own completion, written with as few tokens as the vocabulary
 // can (dynamic programming over the trie), and, where the vocabulary is small or cannot write that
 // text at all, by a search over tokens.
 //
-// Which tokens stay within a budget is decided without asking for each of them:
+// A mask keeps the first token of the way of its state, and other tokens only where a completion
+// of what is behind them is at hand that fits, as one of these *proofs*:
 //
-// * a text that completed one config is tried on the next before anything is searched;
-// * inside a lexical unit tokens are grouped by the cursor that they lead to, and a group needs
-//   what its cursor needs to end the unit and what follows behind the unit, whatever was written;
-//   where even the farthest cursor is near enough, no group is looked at;
-// * tokens that end a unit are walked by their remainders, as in a mask;
-// * what all tokens of a state need at most is kept: with more than that left nothing is checked;
-// * far from the limit the machine's own bound on what may be needed next is enough.
+// * of the state behind the token: a way, or a text (a Tail) that was read from it to an end;
+// * of a lexical unit and the cursor in it: the text that ends the unit, and the way of the state
+//   behind the unit, whatever was written in it;
+// * of a token that ends a unit: the way of the state that its remainder leads to from `leave`.
+//
+// All three can be found again behind the token, from its state, the state before and the token
+// (need, inherit), and none of them ever gets longer: whoever was within a budget stays within it.
+//
+// What a mask costs is bounded: completions, tokens tried one by one and steps of searches are
+// counted.  Where the count is spent, tokens without a proof are not kept.
 //
 // States are interned and machines stepped outside of trials here: equal states are met again and
 // again, and what is found about them is kept.
@@ -55,6 +58,11 @@ class Budget {
   uint32_t need(StateId state);
   // The same, of a text that is being written: more is tried.
   uint32_t need_here(StateId state);
+  // Of the state behind a token: more is tried where that is above `enough`, beginning with what
+  // was known where the mask of the state before was made.
+  uint32_t need_behind(StateId before, uint32_t token, StateId state, uint32_t enough);
+  // Keeps this completion for the state and for those on its way; false: it is none.
+  bool record(StateId state, std::span<const uint32_t> tokens);
   // The tokens of that completion; empty where none is needed or known.
   std::vector<uint32_t> way(StateId state);
   // No token can lead to where more than `left` tokens are needed; false: not known.
@@ -64,15 +72,18 @@ class Budget {
   size_t bytes() const;
 
  private:
+  static constexpr uint32_t kNoTail = kNever;
   struct Way {
     uint32_t need = kNever;
     uint32_t token = 0;
     StateId next = kNoState;
+    uint32_t tail = kNoTail;   // the way is this text, not yet written as states
     uint32_t worst = kNever;   // what is needed behind any token
     uint32_t bound = kUnasked; // the machine's bound on that, in bytes
-    bool plain = false;        // the machine was asked
+    uint32_t asked = 0;        // the machine was asked for completions of so many bytes
     bool improved = false;     // looked ahead from here
-    bool known = false;        // all that is tried was tried
+    bool searched = false;     // all that is tried was tried
+    bool last = false;         // also the search that is left where nothing is known
     bool exact = false;        // nothing shorter exists
   };
   // Tokens that stay inside a unit, by the cursor behind them.
@@ -94,28 +105,48 @@ class Budget {
   };
   struct Tail {
     std::string text;
-    uint32_t tokens = 0;
+    std::vector<uint32_t> tokens;
+  };
+  // How a unit ends soonest from a cursor.
+  struct End {
+    LexStep step = LexStep::kDead;
+    uint32_t outcome = 0;
+    uint32_t tokens = 0;   // of its text alone
+    std::string text;
   };
 
   static constexpr uint32_t kUnasked = kNever - 1;
   Way& at(StateId state);
   StateId behind(StateId state, uint32_t token);
-  void find(StateId state);
-  void find_plain(StateId state);
+  void find(StateId state, size_t longest);
+  void find_plain(StateId state, size_t longest);
+  void from_unit(StateId state);
   void improve(StateId start);
-  // Keeps this completion for the state and for those on its way; false: it is none.
-  bool record(StateId state, std::span<const uint32_t> tokens);
+  // The tail of this text; kNoTail: the vocabulary cannot spell it.
+  uint32_t tail(std::string text);
+  // Tries a tail on a state; false: it is no completion, or not a shorter one.
+  bool offer(StateId state, uint32_t tail);
+  void tried(uint32_t tail);   // with success
+  // Writes the state's tail as states.
+  void settle(StateId state);
+  void inherit(StateId before, uint32_t token, StateId state);
   void search(StateId state, size_t steps);
   // Calls visit(node, config) for each trie node with tokens that the machine can read from here.
   template <class Visit>
   void walk(const Config& from, Visit visit);
+  const End& end_of(const LexCursor& cursor);
 
   // -- masks.  All of the following belong to one call of keep.
-  // Whether at most left_ tokens are needed from here.
-  bool fits(const Config& config);
+  // Whether at most left_ tokens are needed from here; kUnknown: the text of a unit matters.
+  enum class Verdict : uint8_t { kFits, kLong, kUnknown };
+  Verdict judge(const Config& config);
+  // The tail completes the config; counts what is read.
+  bool ends(const Config& config, const Tail& tail);
+  bool fits(const Config& config) { return judge(config) == Verdict::kFits; }
   void note(uint32_t need) { most_ = need > most_ ? need : most_; }
   void drop(uint32_t token);
-  // Regions of grammars end anywhere and lead to few states: their tokens are walked.
+  // Regions of grammars end anywhere and lead to few states, and numbers end where JSON goes on:
+  // their tokens are walked.
   bool in_unit(const LexicalView& view) const {
     NumberPlace place;
     return view.present && stepper_.region(view.cursor) == nullptr &&
@@ -133,6 +164,9 @@ class Budget {
   // What is needed from inside the unit of `config` at this cursor, whatever its text; kNever: that
   // depends on the text, or is not known.
   uint32_t unit_need(const Config& config, const LexCursor& cursor);
+  // The tail of an end and the way behind it, if it was ever joined.
+  uint32_t& joined(StateId behind, const std::string& end);
+  uint32_t join(StateId behind, const std::string& end);
   const std::vector<Group>& groups(const LexCursor& cursor, uint32_t node);
 
   // A search over tokens is worth its steps where it can be complete.
@@ -145,13 +179,20 @@ class Budget {
   Machine& machine_;
   StateTable& states_;
   std::vector<Way> ways_;       // by state
-  std::vector<Tail> tails_;     // completions found last, for trying
-  size_t next_tail_ = 0;
-  size_t walked_ = 0;           // steps of walk
+  std::vector<Tail> tails_;
+  std::unordered_map<std::string, uint32_t> tail_ids_;
+  std::vector<uint32_t> recent_;   // tails found or of use last, for trying
+  size_t walked_ = 0;              // steps of walk
+  std::unordered_map<LexCursor, End, CursorHash> ends_;
+  std::unordered_map<std::string, uint32_t> joined_;   // by state and end
+  size_t text_bytes_ = 0;          // of all texts above
 
   Config start_;
   uint32_t left_ = 0, most_ = 0;
   bool dropped_ = false;
+  // What this mask may still spend.
+  size_t completions_ = 0, reads_ = 0, steps_ = 0;
+  uint64_t effort_ = 0;
   uint32_t* row_ = nullptr;
   std::vector<uint32_t> before_;   // the row as it was
   std::unordered_map<GroupKey, std::vector<Group>, CursorHash> groups_;

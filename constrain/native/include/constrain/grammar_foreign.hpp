@@ -60,6 +60,11 @@ class GrammarForeign {
   void begin_trial();
   void end_trial();
   size_t bytes() const;
+  uint64_t effort() const {
+    uint64_t total = 0;
+    for (const Embedded& one : machines_) total += one.machine->effort();
+    return total;
+  }
 
  private:
   struct Root {

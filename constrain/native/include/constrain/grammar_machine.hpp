@@ -67,6 +67,7 @@ class GrammarMachine final : public Machine {
   std::string describe(const Config& config) override;
   bool complete(const Config& config, std::string& out, size_t limit) override;
   uint32_t most_needed(const Config& config, uint32_t brackets, uint32_t bytes) override;
+  uint64_t effort() const override { return searched_ + foreign_.effort(); }
 
  private:
   using StackId = GrammarStacks::StackId;
@@ -161,6 +162,7 @@ class GrammarMachine final : public Machine {
   std::vector<int64_t> rises_;
   int64_t returned_rise_ = 0;   // the same behind a return
   bool rises_known_ = false;
+  uint64_t searched_ = 0;       // steps of search_out
   std::unordered_map<StackId, uint64_t> most_below_;
 
   GrammarForeign foreign_;

@@ -49,6 +49,7 @@ class JsonMachine final : public Machine {
   std::string describe(const Config& config) override;
   bool complete(const Config& config, std::string& out, size_t limit) override;
   uint32_t most_needed(const Config& config, uint32_t brackets, uint32_t bytes) override;
+  uint64_t effort() const override { return theory_.effort() + pool_.effort(); }
 
   JsonTheory& theory() { return theory_; }
 

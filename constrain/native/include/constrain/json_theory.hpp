@@ -114,6 +114,8 @@ class JsonTheory final : public Formulas {
   // Between these two calls many questions are asked that share a budget.
   void begin_trial() { in_trial_ = true, trial_ticks_ = 0; }
   void end_trial() { in_trial_ = false, trial_ticks_ = 0; }
+  // Steps of all searches so far.
+  uint64_t effort() const { return effort_; }
   bool object_open(Formula f, StringSet seen);
   bool array_open(Formula f, uint32_t values);
 
@@ -252,6 +254,7 @@ class JsonTheory final : public Formulas {
 
   void tick(size_t steps = 1) {
     ticks_ += steps;
+    effort_ += steps;
     if (in_trial_) trial_ticks_ += steps;
     if (ticks_ > max_ticks_ || (trial_ticks_ > kTrialTicks && ticks_ > kFewTicks)) throw Spent{};
     poll();
@@ -387,6 +390,7 @@ class JsonTheory final : public Formulas {
   std::unordered_map<uint64_t, bool> sat_memo_;
   std::unordered_map<uint64_t, int> in_progress_;
   int low_ = INT32_MAX;
+  uint64_t effort_ = 0;
   size_t ticks_ = 0, guarded_calls_ = 0, max_ticks_ = kTicks;
   size_t trial_ticks_ = 0;
   bool in_trial_ = false;

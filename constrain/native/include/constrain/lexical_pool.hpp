@@ -188,6 +188,8 @@ class LexicalPool final : public LexicalStepper, public CharacterStepper {
   }
 
   size_t bytes() const;
+  // Languages that all searches looked at so far.
+  uint64_t effort() const { return effort_; }
 
  private:
   // kLagging: texts of a regex's state followed by a stop without its last character; the regex has
@@ -256,6 +258,7 @@ class LexicalPool final : public LexicalStepper, public CharacterStepper {
   template <class Leaf>
   LexId rebuild(LexId id, Leaf leaf, std::unordered_map<LexId, LexId>& memo);
 
+  uint64_t effort_ = 0;
   std::vector<Node> nodes_;
   IdSet node_set_;
   ListInterner lists_;

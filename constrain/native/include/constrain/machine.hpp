@@ -124,6 +124,8 @@ class Machine {
   // A short completion: appends bytes that lead to an accepting config; false if none was found
   // within the budget.
   virtual bool complete(const Config& config, std::string& out, size_t limit) = 0;
+  // Steps of all searches so far, for callers that bound them.
+  virtual uint64_t effort() const { return 0; }
 };
 
 // Code points that some languages cannot tell apart form a class; a class is a union of intervals.

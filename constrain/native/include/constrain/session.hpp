@@ -175,6 +175,7 @@ class Matcher {
   static constexpr uint32_t kStale = 0;   // no generation of a lane
 
   bool fill_here(Lane& lane, uint32_t* row);
+  void keep_promise(Lane& lane, uint32_t token, StateId next);
 
   std::shared_ptr<Constraint> constraint_;
   std::atomic<Lane*> lane_;
@@ -182,6 +183,10 @@ class Matcher {
   std::vector<StateId> states_;      // one more than tokens_
   uint32_t generation_ = kStale;
   size_t finished_ = 0;              // end-of-sequence tokens at the end of tokens_
+  // Under a budget that is near: a completion within what is left of it.
+  std::vector<uint32_t> promise_;
+  uint32_t left_ = 0;                // tokens, as the last mask was told and those since then
+  bool promised_ = false;
 };
 
 // Holds the mutex of the lane that a matcher is in.

@@ -19,6 +19,7 @@ from constrain.forced import forced_run
 
 if TYPE_CHECKING:
     from constrain.compile import CompiledConstraint
+    from constrain.explanations import Explanation
 
 __all__ = ["Matcher"]
 
@@ -85,6 +86,27 @@ class Matcher(_native.Matcher):
         ends the sequence; the state is unchanged.  `constrain.forced` has the details.
         """
         return forced_run(self, remaining=remaining)
+
+    def explain(self, token_id: int | None = None, *, remaining: int | None = None) -> Explanation:
+        """Where the sequence stands, what may come next and, of a token, why it may not.
+
+        An explanation has the places in the schema (JSON pointers) or in the grammar (rules with
+        their lines), the bytes that may come next and, of a token that is not allowed, how much of
+        it could be read, the byte that is refused, and the reasons: for JSON the few keywords of
+        the schema that are enough to refuse it.  ``str()`` gives it as lines for people,
+        ``to_dict()`` as plain JSON values.  The state is unchanged.  It takes milliseconds, with
+        large schemas up to seconds: it is for people and logs, not for a decode loop.
+
+        Args:
+            token_id: the token that is asked about.
+            remaining: the budget under which it is asked about, see above.
+
+        Raises:
+            ConstrainError: there is no such token.
+        """
+        from constrain.explanations import explain_token
+
+        return explain_token(self, token_id, remaining=remaining)
 
     def __repr__(self) -> str:
         state = "finished" if self.is_finished else "accepting" if self.is_accepting else "open"

@@ -86,12 +86,11 @@ class GrammarSpec:
 
 def _unsatisfiable(spec: Spec) -> UnsatisfiableError | None:
     """The error of a spec that admits no text, None of any other."""
+    from constrain._programs import byte_vocabulary
     from constrain.compile import compile
-    from constrain.vocabulary import Vocabulary
 
-    every_byte = Vocabulary([bytes((byte,)) for byte in range(256)], eos_token_ids=[256])
     try:
-        compile(spec, every_byte)
+        compile(spec, byte_vocabulary())
     except UnsatisfiableError as error:
         return error
     return None

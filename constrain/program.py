@@ -66,6 +66,7 @@ UTF-8, is the string that ``root`` speaks of: used by Regex and Choice.
     entries  [(place, keyword, status, detail)]: what is unusual (see ``constrain/schema/report``)
     formats  whether ``format`` is asserted
     content  whether ``contentEncoding`` is asserted
+    spec     the `constrain.JsonSchema` itself
 """
 
 from __future__ import annotations

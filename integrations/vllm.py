@@ -27,6 +27,7 @@ import threading
 import weakref
 from typing import Any
 
+from constrain._programs import byte_vocabulary
 from constrain.integrations.base import Adapter, ConstrainedSequence, ConstraintCache
 from constrain.integrations.errors import EngineConfigurationError, RequestError
 from constrain.vocabulary import Vocabulary
@@ -215,10 +216,9 @@ def check_constraint(data: Any) -> None:
     """
     with _lock:
         if not _checker:
-            single = [bytes([b]) for b in range(256)]
             configs = list(_configs.values())
             tokenizer = tokenizer_of(configs[0]) if configs else None
-            cache = ConstraintCache(Vocabulary(single, [256]), max_entries=64, tokenizer=tokenizer)
+            cache = ConstraintCache(byte_vocabulary(), max_entries=64, tokenizer=tokenizer)
             _checker.append(cache)
     _checker[0].get(data)
 

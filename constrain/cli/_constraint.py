@@ -11,8 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from constrain.cli._errors import CliError, ExitCode, os_reason, placed, told_warnings
+from constrain.cli._errors import CliError, ExitCode, placed, told_warnings
 from constrain.cli._grammar import GRAMMAR_OPTIONS, add_grammar_options, build_grammar
+from constrain.cli._inputs import read_text, require_one
 from constrain.cli._json import JsonInputError, decode_utf8, parse_json
 from constrain.errors import ConstrainError
 
@@ -79,13 +80,11 @@ def build_constraint(args: argparse.Namespace) -> Constraint:
         for option in ("schema", "model_class", "regex", "choice", *GRAMMAR_OPTIONS)
         if getattr(args, option, None) is not None
     ]
-    if len(given) != 1:
-        names = ["--schema", "--model-class"]
-        if hasattr(args, "regex"):
-            names += ["--regex", "--choice", *(f"--{option}" for option in GRAMMAR_OPTIONS)]
-        told = " and ".join(f"--{name.replace('_', '-')}" for name in given)
-        problem = f"{told} exclude each other" if given else "no constraint is given"
-        raise CliError(f"{problem}; give one of {', '.join(names)}", ExitCode.USAGE)
+    names = ["--schema", "--model-class"]
+    if hasattr(args, "regex"):
+        names += ["--regex", "--choice", *(f"--{option}" for option in GRAMMAR_OPTIONS)]
+    told = [f"--{name.replace('_', '-')}" for name in given]
+    require_one(told, names, "no constraint is given")
     policies = {"extra_properties": args.extra_properties, "escapes": args.escapes}
     if given == ["schema"]:
         return _from_schema(read_schema(args.schema), policies, args.schema)
@@ -104,15 +103,7 @@ def build_constraint(args: argparse.Namespace) -> Constraint:
 def read_schema(path: str) -> Any:
     """The JSON value in the file `path` ("-" is standard input), which may not yet be a schema."""
     try:
-        if path == "-":
-            data = sys.stdin.buffer.read()
-        else:
-            with open(path, "rb") as file:
-                data = file.read()
-    except OSError as error:
-        raise CliError(f"cannot read the schema {path}: {os_reason(error)}") from error
-    try:
-        return parse_json(decode_utf8(data))
+        return parse_json(read_text(path, "schema"))
     except JsonInputError as error:
         raise CliError(f"{path}: {error}") from error
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Callable
 from typing import Any
 
-from constrain.cli._errors import CliError, ExitCode, os_reason
-from constrain.cli._json import JsonInputError, decode_utf8, parse_json
+from constrain.cli._errors import CliError, ExitCode
+from constrain.cli._inputs import input_name, read_text
+from constrain.cli._json import JsonInputError, parse_json
 
 __all__ = ["GRAMMAR_OPTIONS", "add_grammar_options", "build_grammar", "parameters_of"]
 
@@ -50,12 +50,14 @@ def build_grammar(args: argparse.Namespace) -> tuple[str, Callable[[], Any]]:
         parameters = parameters_of(args.set)
         return f"--grammar {args.grammar}", lambda: grammars.load(args.grammar, **parameters)
     if args.lark is not None:
-        text = _read(args.lark)
+        text = read_text(args.lark, "grammar")
         folder = os.path.dirname(os.path.abspath(args.lark)) if args.lark != "-" else os.getcwd()
         start = args.start or "start"
-        return _name(args.lark), lambda: constrain.Lark(text, start=start, import_paths=[folder])
-    text = _read(args.gbnf)
-    return _name(args.gbnf), lambda: constrain.Gbnf(text, root=args.start or "root")
+        return input_name(args.lark), lambda: constrain.Lark(
+            text, start=start, import_paths=[folder]
+        )
+    text = read_text(args.gbnf, "grammar")
+    return input_name(args.gbnf), lambda: constrain.Gbnf(text, root=args.start or "root")
 
 
 def parameters_of(given: list[str] | None) -> dict[str, Any]:
@@ -72,22 +74,3 @@ def parameters_of(given: list[str] | None) -> dict[str, Any]:
         except JsonInputError:
             found[key] = value
     return found
-
-
-def _name(path: str) -> str:
-    return "standard input" if path == "-" else path
-
-
-def _read(path: str) -> str:
-    try:
-        if path == "-":
-            data = sys.stdin.buffer.read()
-        else:
-            with open(path, "rb") as file:
-                data = file.read()
-    except OSError as error:
-        raise CliError(f"cannot read the grammar {path}: {os_reason(error)}") from error
-    try:
-        return decode_utf8(data)
-    except JsonInputError as error:
-        raise CliError(f"{_name(path)}: {error}") from error

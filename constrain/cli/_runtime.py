@@ -103,9 +103,9 @@ def compile_alone(spec: Any) -> Any:
     unsupported or unsatisfiable constraint is a ConstrainError here, before a model is loaded.
     """
     import constrain
+    from constrain._programs import byte_vocabulary
 
-    vocabulary = constrain.Vocabulary([bytes([b]) for b in range(256)], eos_token_ids=[256])
-    return constrain.compile(spec, vocabulary)
+    return constrain.compile(spec, byte_vocabulary())
 
 
 def open_engine(model_name: str | None, spec: Any) -> Engine:

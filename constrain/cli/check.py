@@ -14,6 +14,7 @@ from constrain.cli import _runtime
 from constrain.cli._constraint import read_schema
 from constrain.cli._errors import CliError, ExitCode, placed
 from constrain.cli._grammar import GRAMMAR_OPTIONS, add_grammar_options, build_grammar
+from constrain.cli._inputs import input_name, require_one
 from constrain.cli._output import write_text
 from constrain.errors import ConstrainError, GrammarWarning
 
@@ -81,10 +82,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(args: argparse.Namespace) -> ExitCode:
     """Run the command.  Raises CliError."""
     given = [option for option in GRAMMAR_OPTIONS if getattr(args, option) is not None]
-    if (args.schema is not None) + len(given) != 1:
-        told = ["SCHEMA"] * (args.schema is not None) + [f"--{option}" for option in given]
-        problem = f"{' and '.join(told)} exclude each other" if told else "nothing to check"
-        raise CliError(f"{problem}; give one of SCHEMA, --lark, --gbnf, --grammar", ExitCode.USAGE)
+    told = ["SCHEMA"] * (args.schema is not None) + [f"--{option}" for option in given]
+    known = ["SCHEMA", *(f"--{option}" for option in GRAMMAR_OPTIONS)]
+    require_one(told, known, "nothing to check")
     return _check_grammar(args) if given else _check_schema(args)
 
 
@@ -136,7 +136,7 @@ _SCHEMA_DEFAULTS = {
 def _check_schema(args: argparse.Namespace) -> ExitCode:
     import constrain
 
-    name = "standard input" if args.schema == "-" else args.schema
+    name = input_name(args.schema)
     for option in ("set", "start"):
         if getattr(args, option) is not None:
             raise CliError(f"--{option} goes with a grammar", ExitCode.USAGE)

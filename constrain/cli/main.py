@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Sequence
 from importlib import metadata
 
-from constrain.cli import bench_model, call, check, extract, generate, grammars
+from constrain.cli import bench_model, call, check, explain, extract, generate, grammars
 from constrain.cli._errors import CliError, ExitCode, os_reason
 from constrain.errors import ConstrainError
 
@@ -26,12 +26,13 @@ examples:
   constrain call "Is it cold in Oslo?" --tools tools.json
   constrain generate "When was the moon landing?" --grammar iso8601
   constrain check ticket.json
+  constrain explain '{"age": 13' --schema person.json
   constrain bench-model --batch 1,8
   constrain grammars
 
 exit codes:
   0    everything went well
-  1    a record failed, an output was cut off, or `check` found an error
+  1    a record failed, an output was cut off, `check` found an error, or `explain` a wrong text
   2    the command line is wrong
   3    an input cannot be read or used, or an output cannot be written
   130  interrupted (Ctrl-C)
@@ -55,6 +56,7 @@ def build_parser() -> argparse.ArgumentParser:
     call.add_parser(commands)
     extract.add_parser(commands)
     check.add_parser(commands)
+    explain.add_parser(commands)
     bench_model.add_parser(commands)
     grammars.add_parser(commands)
     return parser

@@ -65,6 +65,7 @@ class GrammarBuilder:
             only.
         findings: what has no effect, one message each.
         embedded_specs: the specs (of kind "json") among the parts.
+        places: line and column of rules in their grammars, for explanations.
     """
 
     def __init__(self, vocabulary: Vocabulary | None = None) -> None:
@@ -72,6 +73,7 @@ class GrammarBuilder:
         self.uses_vocabulary = False
         self.findings: list[str] = []
         self.embedded_specs: list[Any] = []
+        self.places: dict[str, tuple[int, int]] = {}
         self._rules: dict[str, Expression] = {}
         self._names: set[str] = set()
         self._terminals: list[Terminal | Embedded] = []
@@ -96,9 +98,16 @@ class GrammarBuilder:
         """Names for the rules of one part."""
         return Scope(self)
 
-    def define(self, name: str, body: Expression) -> Expression:
-        """Defines the rule of a name that `fresh` or a scope gave; gives the reference to it."""
+    def define(
+        self, name: str, body: Expression, place: tuple[int, int] | None = None
+    ) -> Expression:
+        """Defines the rule of a name that `fresh` or a scope gave; gives the reference to it.
+
+        `place` is its line and column, where it is written in a grammar.
+        """
         self._rules[name] = body
+        if place is not None:
+            self.places[name] = place
         return ("rule", name)
 
     # -- terminals -----------------------------------------------------------------------------

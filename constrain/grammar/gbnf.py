@@ -124,7 +124,7 @@ class Parser:
                     self.fail(f"the rule {name!r} is used but not defined", at)
         self.warn_of_unused(root)
         for name, body in self.rules.items():
-            self.builder.define(self.scope.name(name), body)
+            self.builder.define(self.scope.name(name), body, self.place(self.places[name]))
         return ("rule", self.scope.name(root))
 
     def warn_of_unused(self, root: str) -> None:

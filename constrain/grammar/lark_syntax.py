@@ -341,7 +341,9 @@ class _Reader:
             if name not in bodies and name not in known:
                 self.fail(f"the rule '{name}' is used but not defined", hint=name)
         for name, options in bodies.items():
-            builder.define(scope.name(name), one_of(options))
+            at = _find_definition(self.main.original, name)
+            place = None if at is None else self.main.place_at(at)
+            builder.define(scope.name(name), one_of(options), place)
         for name in self.grammars:
             if name not in self.asked:
                 builder.warn(f"the grammar never asks for {name!r} of grammars", None)

@@ -2,7 +2,7 @@
 
 The schema is weakened piece by piece (a keyword dropped, a subschema replaced by `true`) for as
 long as nothing satisfies it, under a budget; what is left is minimal, or close to it where the
-budget ran out.  Only changes that admit more values are made, so that what is left is really the
+budget ran out.  The same search says why a text is the beginning of no valid one (`text`).  Only changes that admit more values are made, so that what is left is really the
 reason: nothing inside `not`, `if` and `oneOf`, no member of `anyOf`, no name that
 `additionalProperties` would then speak of.
 """
@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from constrain import _native
-from constrain._programs import native_program
+from constrain._programs import begun, native_program
 from constrain.errors import ConstrainError
 from constrain.schema.dialects import Dialect
 from constrain.schema.documents import Registry
@@ -119,15 +119,21 @@ def explain(
     forbid: bool,
     numbers: str,
     at: tuple[str, ...] = (),
+    text: bytes | None = None,
+    spelling: Mapping[str, str] | None = None,
     max_work: int = 150_000,
 ) -> Contradiction | None:
     """What makes the subschema at the path `at` of `schema` unsatisfiable.
+
+    With `text`: what makes it the beginning of no text of `schema`, written under the policies
+    `spelling` (``whitespace``, ``property_order``, ``escapes``).
 
     None where it is satisfiable as far as is known, or where nothing but the whole is to blame.
     ``max_work`` bounds the formulas that are built over all attempts.
     """
     options = {"formats": formats, "content": content, "forbid": forbid}
-    search = _Search(schema, draft, resources, options, numbers, at, max_work)
+    policies = {**(spelling or {}), "numbers": numbers}
+    search = _Search(schema, draft, resources, options, policies, at, text, max_work)
     try:
         if not search.is_impossible():
             return None
@@ -162,13 +168,15 @@ class _Search:
         draft: int,
         resources: Mapping[str, object],
         options: dict[str, bool],
-        numbers: str,
+        policies: dict[str, str],
         at: tuple[str, ...],
+        text: bytes | None,
         max_work: int,
     ) -> None:
         self.document = copy_schema(schema)
         self.draft, self.resources = draft, dict(resources)
-        self.options, self.numbers = options, numbers
+        self.options, self.policies = options, policies
+        self.text = text
         self.at: _Path = ()
         target: Any = self.document
         for token in at:
@@ -185,7 +193,7 @@ class _Search:
     # -- one attempt -----------------------------------------------------------------------
 
     def is_impossible(self) -> bool:
-        """Whether nothing satisfies what is left of the schema."""
+        """Whether nothing (nothing that begins with the text) satisfies what is left."""
         document = self.document
         resources = self.resources
         if self.at:
@@ -195,10 +203,12 @@ class _Search:
         try:
             registry = Registry(document, resources, Dialect(self.draft, declared=False))
             translator = Translator(registry, **self.options)
-            program = translator.run(numbers=self.numbers)
+            program = translator.run(**self.policies)
             self.left -= 20 + len(program.nodes) // 3
             if self.left < 0:
                 raise _SpentError
+            if self.text is not None:
+                return begun(program, self.text) < len(self.text)
             analyzer = _native.Analyzer(native_program(program))
             return analyzer.satisfiable([[program.root]]) is False
         except ConstrainError:

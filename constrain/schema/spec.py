@@ -189,6 +189,7 @@ class JsonSchema:
         """
         if self._program is None:
             program = self._translate()
+            program.notes["spec"] = self
             object.__setattr__(self, "_program", program)
             return program
         return self._program

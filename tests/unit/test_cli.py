@@ -70,7 +70,7 @@ def test_help_lists_commands_and_exit_codes(capsys):
         assert word in out
 
 
-@pytest.mark.parametrize("command", ["generate", "extract", "check", "grammars"])
+@pytest.mark.parametrize("command", ["generate", "extract", "check", "explain", "grammars"])
 def test_each_command_has_help_with_examples(command, capsys):
     assert main([command, "--help"]) == 0
     assert "examples:" in capsys.readouterr().out

@@ -403,6 +403,24 @@ void bind_constraint(nb::module_& m) {
              const MatcherGuard guard(self);
              return self.describe();
            })
+      .def("probe",
+           [](Matcher& self, nb::bytes text, size_t limit) {
+             const std::string_view bytes(text.c_str(), text.size());
+             Matcher::Probe found;
+             {
+               const MatcherGuard guard(self);
+               found = self.probe(bytes, limit);
+             }
+             nb::list next;
+             for (int byte = 0; byte < 256; ++byte) {
+               if (has_byte(found.next, static_cast<uint8_t>(byte))) next.append(byte);
+             }
+             nb::object completion = nb::none();
+             if (found.completes) completion = to_bytes(found.completion);
+             return nb::make_tuple(found.read, found.expected, next, found.accepts,
+                                   to_bytes(found.forced), completion);
+           },
+           nb::arg("text"), nb::arg("limit"))
       .def("completion",
            [](Matcher& self, size_t limit) -> nb::object {
              std::string text;

@@ -10,6 +10,26 @@ namespace {
 
 constexpr uint32_t kBetweenChecks = 8;
 
+// Bytes that have no alternative, up to a special token.
+std::string forced_from(Machine& machine, Config config, size_t limit) {
+  std::string text;
+  while (text.size() < limit && !machine.accepts(config)) {
+    int only = -1;
+    Config behind;
+    for (int byte = 0; byte < 256; ++byte) {
+      Config next = config;
+      if (!machine.step(next, static_cast<uint8_t>(byte))) continue;
+      if (only >= 0 || byte == kTokenMark) return text;   // a token that writes no text
+      only = byte;
+      behind = next;
+    }
+    if (only < 0) return text;
+    text.push_back(static_cast<char>(only));
+    config = behind;
+  }
+  return text;
+}
+
 }  // namespace
 
 Lane::Lane(Vocabulary& vocabulary, Shard& shard, const MachineFactory& factory, size_t max_memory)
@@ -359,28 +379,33 @@ bool Matcher::complete(std::string& out, size_t limit) {
   });
 }
 
-std::string Matcher::forced_bytes(size_t limit) {
-  std::string text;
-  if (is_finished()) return text;
+Matcher::Probe Matcher::probe(std::string_view text, size_t limit) {
   return work([&](Lane& lane) {
+    Probe found;
     Machine& machine = lane.machine();
     Config config = lane.config(states_.back());
-    while (text.size() < limit && !machine.accepts(config)) {
-      int only = -1;
-      Config behind;
-      for (int byte = 0; byte < 256; ++byte) {
-        Config next = config;
-        if (!machine.step(next, static_cast<uint8_t>(byte))) continue;
-        if (only >= 0 || byte == kTokenMark) return text;   // a token that writes no text
-        only = byte;
-        behind = next;
-      }
-      if (only < 0) return text;
-      text.push_back(static_cast<char>(only));
-      config = behind;
+    for (const char c : text) {
+      Config next = config;
+      if (!machine.step(next, static_cast<uint8_t>(c))) break;
+      config = next;
+      ++found.read;
     }
-    return text;
+    for (unsigned byte = 0; byte < 256; ++byte) {
+      Config next = config;
+      if (machine.step(next, uint8_t(byte))) add_byte(found.next, uint8_t(byte));
+    }
+    found.expected = machine.describe(config);
+    found.accepts = machine.accepts(config);
+    found.forced = forced_from(machine, config, limit);
+    found.completes = machine.complete(config, found.completion, limit);
+    return found;
   });
+}
+
+std::string Matcher::forced_bytes(size_t limit) {
+  if (is_finished()) return {};
+  return work(
+      [&](Lane& lane) { return forced_from(lane.machine(), lane.config(states_.back()), limit); });
 }
 
 int64_t Matcher::only_token(uint32_t remaining) {

@@ -157,6 +157,18 @@ class Matcher {
 
   // What may come next, for messages.
   std::string describe();
+  // Reads bytes from here as far as they can be read, whatever tokens there are, and says what may
+  // come next there; the state is unchanged.  Special tokens are read by their spelling.
+  struct Probe {
+    size_t read = 0;
+    std::string expected;
+    ByteSet next{};            // exactly the bytes that may follow
+    bool accepts = false;
+    std::string forced;        // bytes that have no alternative there
+    bool completes = false;    // `completion` is a short text that completes it
+    std::string completion;
+  };
+  Probe probe(std::string_view text, size_t limit);
   // A short text that completes this one; false: none was found.
   bool complete(std::string& out, size_t limit);
   // Bytes that have no alternative from here, at most `limit`.

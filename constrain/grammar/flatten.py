@@ -76,7 +76,7 @@ class FlatNets:
         order = [self.start]
         seen = {self.start}
         for at in order:
-            for special in self.nets[at].special:
+            for special in filter(None, self.nets[at].special):
                 for number in called(special):
                     if number not in seen:
                         seen.add(number)

@@ -88,11 +88,12 @@ def encode_nets(flat: FlatNets) -> array[int]:
     foreigns: list[int] = []
     for at in order:
         net = flat.nets[at]
-        offset = base[at]
+        offset, finals = base[at], net.finals
         for state, row in enumerate(net.rows):
             for first, last, target in row:
                 ranges += (first | last << 8, target + offset)
-            for symbol, target in sorted(net.special[state].items()):
+            special = net.special[state]
+            for symbol, target in sorted(special.items()) if special else ():
                 kind, number = special_edge(symbol)
                 if kind == CALL:
                     calls += (base[number], target + offset, rank[number])
@@ -104,7 +105,7 @@ def encode_nets(flat: FlatNets) -> array[int]:
             call_begin.append(len(calls) // 3)
             mark_begin.append(len(marks) // 2)
             foreign_begin.append(len(foreigns) // 2)
-            flags.append(int(state in net.finals))
+            flags.append(state in finals)
     obligation_begin = [0]
     obligation_ranges: list[int] = []
     for obligation_row in flat.obligation_rows:

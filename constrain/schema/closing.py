@@ -24,7 +24,7 @@ __all__ = ["GROUP", "NOTHING", "OWN", "plan"]
 
 NOTHING, OWN, GROUP = 0, 1, 2
 
-_EXPLICIT = ("additionalProperties", "patternProperties", "unevaluatedProperties")
+_EXPLICIT = frozenset(("additionalProperties", "patternProperties", "unevaluatedProperties"))
 _REFS = ("$ref", "$dynamicRef", "$recursiveRef")
 _BRANCHES = frozenset(
     ("allOf", "anyOf", "oneOf", "then", "else", "dependentSchemas", "dependencies", *_REFS)
@@ -33,7 +33,7 @@ _BRANCHES = frozenset(
 
 def plan(t: Translator, schema: dict, context: Context, place: int) -> tuple[int, Context]:
     """How to close `schema`, and the context of the schemas that apply in place with it."""
-    if any(keyword in schema for keyword in _EXPLICIT):
+    if not _EXPLICIT.isdisjoint(schema):
         return NOTHING, context.inner
     own = _level(schema)
     if _BRANCHES.isdisjoint(schema):
@@ -72,7 +72,7 @@ _SILENT, _MENTIONS, _DECLARES = 0, 1, 2
 
 def _level(schema: dict) -> int:
     """What a schema itself says of properties: nothing, that some are required, or what they are."""
-    if schema.get("properties") or any(keyword in schema for keyword in _EXPLICIT):
+    if schema.get("properties") or not _EXPLICIT.isdisjoint(schema):
         return _DECLARES
     return _MENTIONS if schema.get("required") else _SILENT
 

@@ -42,6 +42,7 @@ _JSON_NAMES = {
 _REFS = ("$ref", "$dynamicRef", "$recursiveRef")
 _STRUCTURAL = frozenset((*SINGLE, *IN_LIST, *IN_MAP, *_REFS))
 _ANNOTATIONS = frozenset(("title", "description", "default", "examples", "$comment", "deprecated"))
+_TYPE_ALONE = frozenset(("type", "title", "description", "default"))  # annotations of all drafts
 _BESIDE_REF = frozenset(("$ref", "definitions", "$defs"))
 
 
@@ -132,11 +133,12 @@ class Translator:
         if found is not None:
             return found
         where, place = context, self.places.add(parent, token)
-        if len(schema) == 1 and type(schema.get("type")) is str:
+        named = schema.get("type")
+        if type(named) is str and named != "any" and _TYPE_ALONE.issuperset(schema):
             # by far the most frequent schema
-            found = context.types.get(schema["type"])
+            found = context.types.get(named)
             if found is None:
-                found = context.types[schema["type"]] = self.in_place(schema, context, place)
+                found = context.types[named] = self.in_place(schema, context, place)
             else:
                 self.translated.append((place, found, schema, context.draft))
             return found

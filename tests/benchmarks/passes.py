@@ -1,14 +1,17 @@
 """Forward passes per token on given texts: what forced tokens and drafts would save.
 
-    python -m tests.benchmarks.passes
+    python -m tests.benchmarks.passes [--sources forced,lookup,constraint,both]
 
-No model runs: the texts are function calls with sensible arguments, in several spellings of JSON,
-and a draft is taken as far as it is the text, as a greedy model that writes the text would take it.
+No model runs: the texts are function calls with sensible arguments, as JSON in several spellings and
+as whole messages in several formats of tool calls, and a draft is taken as far as it is the text, as a greedy model that writes the text would take it.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import constrain
@@ -17,6 +20,8 @@ from constrain.decoding import ConstraintDrafts, FirstOf, PromptLookup, Sampler
 from constrain.decoding.drafts import Draft
 from constrain.decoding.sequence import Running
 from constrain.forced import forced_run
+from constrain.tools.named_formats import get_format
+from constrain.tools.render import render_message
 
 ARGUMENTS: dict[str, Any] = {
     "get_weather": {"city": "Lisbon", "unit": "celsius", "days": 1},
@@ -48,10 +53,25 @@ ARGUMENTS: dict[str, Any] = {
         "guests": [{"name": "Dan"}, {"name": "Eve", "child": True}],
     },
 }
+FORMATS = ("hermes", "mistral-list", "llama3-json")
 SPELLINGS: dict[str, dict[str, Any]] = {
     "indented": {"indent": 2},
     "one line": {},
     "compact": {"separators": (",", ":")},
+}
+# Of each spelling: the options of schemas under which its text is tried.
+OPTIONS: dict[str, list[dict[str, str]]] = {
+    "indented": [{"escapes": "any"}, {"escapes": "plain"}],
+    "one line": [
+        {"escapes": "any"},
+        {"escapes": "plain"},
+        {"escapes": "plain", "whitespace": "spaced"},
+    ],
+    "compact": [
+        {"escapes": "any"},
+        {"escapes": "any", "whitespace": "compact"},
+        {"escapes": "plain", "whitespace": "compact"},
+    ],
 }
 SOURCES: dict[str, Any] = {
     "forced": None,
@@ -101,38 +121,92 @@ def passes(
     return read, drafted, accepted
 
 
+@dataclass
+class Case:
+    """A text, the constraint that it is written under, and the prompt before it."""
+
+    compiled: Any
+    prompt: list[int]
+    text: list[int]
+
+
+def schema_cases(tokenizer: Any, vocabulary: Any) -> Iterator[tuple[str, list[Case]]]:
+    """The arguments as texts of their schemas, by spelling and options."""
+    for spelling, options in SPELLINGS.items():
+        for policies in OPTIONS[spelling]:
+            cases = []
+            for task in TASKS:
+                if task.name not in ARGUMENTS:
+                    continue
+                spec = constrain.JsonSchema(task.schema, extra_properties="forbid", **policies)
+                text = json.dumps(ARGUMENTS[task.name], **options)
+                prompt = tokenizer.apply_chat_template(
+                    task.messages, add_generation_prompt=True, tokenize=False
+                )
+                cases.append(_case(spec, prompt, text, tokenizer, vocabulary))
+            said = ", ".join(f"{name}={value}" for name, value in policies.items())
+            yield f"{spelling}; {said}", cases
+
+
+def call_cases(tokenizer: Any, vocabulary: Any) -> Iterator[tuple[str, list[Case]]]:
+    """Whole messages with one call, one of all tools; by format and options of `ToolCalls`."""
+    tools = [
+        {"name": task.name, "description": task.request, "parameters": task.schema}
+        for task in TASKS
+        if task.name in ARGUMENTS
+    ]
+    for name in FORMATS:
+        form = get_format(name)
+        for policies in (
+            {"escapes": "any", "whitespace": "bounded"},
+            {"escapes": "plain", "whitespace": "bounded"},
+            {},
+            {"arguments_order": "declared"},
+        ):
+            for choice in ("auto", "required"):
+                spec = constrain.ToolCalls(tools, format=form, tool_choice=choice, **policies)
+                cases = []
+                for called, arguments in ARGUMENTS.items():
+                    text = render_message(form, [(called, arguments)])
+                    task = next(task for task in TASKS if task.name == called)
+                    cases.append(_case(spec, task.request, text, tokenizer, vocabulary))
+                said = ", ".join(f"{key}={value}" for key, value in policies.items())
+                yield f"{name} {choice}; {said or 'defaults'}", cases
+
+
+def _case(spec: Any, prompt: str, text: str, tokenizer: Any, vocabulary: Any) -> Case:
+    compiled = constrain.compile(spec, vocabulary)
+    ids = list(vocabulary.encode(text.encode()) or ())
+    matcher = compiled.matcher()
+    if matcher.validate(ids) < len(ids):
+        raise SystemExit(f"not admitted: {text!r} by {spec!r}")
+    return Case(compiled, tokenizer(prompt, add_special_tokens=False)["input_ids"], ids)
+
+
 def main() -> None:
     from transformers import AutoTokenizer
 
     from constrain.models import default_model_folder
 
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sources", default="forced,both", help=f"of {', '.join(SOURCES)}")
+    args = parser.parse_args()
     tokenizer = AutoTokenizer.from_pretrained(default_model_folder())
     vocabulary = constrain.Vocabulary.from_tokenizer(tokenizer)
-    tasks = [task for task in TASKS if task.name in ARGUMENTS]
-    for spelling, options in SPELLINGS.items():
-        for whitespace in ("bounded", "compact") if spelling == "compact" else ("bounded",):
-            for name, speculation in SOURCES.items():
-                sums = [0, 0, 0, 0]
-                for task in tasks:
-                    spec = constrain.JsonSchema(
-                        task.schema, extra_properties="forbid", whitespace=whitespace
-                    )
-                    compiled = constrain.compile(spec, vocabulary)
-                    text = vocabulary.encode(json.dumps(ARGUMENTS[task.name], **options).encode())
-                    prompt = tokenizer.apply_chat_template(
-                        task.messages, add_generation_prompt=True, tokenize=False
-                    )
-                    ids = tokenizer(prompt, add_special_tokens=False)["input_ids"]
-                    counts = passes(compiled, vocabulary, ids, list(text or ()), speculation)
-                    sums = [a + b for a, b in zip(sums, (len(text or ()), *counts))]
-                tokens, read, drafted, accepted = sums
-                rate = accepted / drafted if drafted else 0.0
-                print(
-                    f"{spelling:9} whitespace={whitespace:8} {name:11} {tokens} tokens:"
-                    f" {read / tokens:.3f} passes per token,"
-                    f" {drafted / read:.1f} drafted per pass, {rate:.0%} accepted",
-                    flush=True,
-                )
+    names = args.sources.split(",")
+    print("| text | tokens |", *(f"{name} |" for name in names))
+    print("| --- | --- |", *("--- |" for _ in names))
+    for kind in (schema_cases, call_cases):
+        for said, cases in kind(tokenizer, vocabulary):
+            tokens = sum(len(case.text) for case in cases)
+            rates = []
+            for name in names:
+                read = [
+                    passes(case.compiled, vocabulary, case.prompt, case.text, SOURCES[name])[0]
+                    for case in cases
+                ]
+                rates.append(f"{sum(read) / tokens:.2f} |")
+            print(f"| {said} | {tokens} |", *rates, flush=True)
 
 
 if __name__ == "__main__":

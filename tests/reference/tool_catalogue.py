@@ -90,15 +90,21 @@ _WORDS = [
 ]
 
 
-def tool_catalogue(count: int, *, seed: int = 1) -> list[dict[str, Any]]:
-    """`count` tools in the form of Anthropic, each of about two kilobytes of JSON."""
+def tool_catalogue(
+    count: int, *, seed: int = 1, fields: tuple[int, int] = (3, 6), depth: int = 1
+) -> list[dict[str, Any]]:
+    """`count` tools in the form of Anthropic.
+
+    Each has so many parameters, objects and lists nested up to `depth`; by default about a kilobyte
+    of JSON, as the tools of public servers have, with 5 to 9 and a depth of 2 about three.
+    """
     rng = random.Random(seed)
     names = [f"{verb}_{thing}" for thing in _THINGS for verb in _VERBS]
     return [
         {
             "name": name,
             "description": _sentence(rng, 18),
-            "input_schema": _object(rng, rng.randint(5, 9), 2),
+            "input_schema": _object(rng, rng.randint(*fields), rng.randint(0, depth)),
         }
         for name in names[:count]
     ]
@@ -129,6 +135,8 @@ def _object(rng: random.Random, fields: int, depth: int) -> dict[str, Any]:
 
 
 def _property(rng: random.Random, depth: int) -> dict[str, Any]:
+    if rng.random() < 0.4:
+        return {"type": rng.choice(["string", "string", "string", "integer", "boolean"])}
     kind = rng.randrange(10 if depth else 7)
     if kind == 0:
         return {"type": "string", "minLength": 1, "maxLength": rng.choice([40, 80, 200])}

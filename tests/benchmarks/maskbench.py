@@ -69,6 +69,7 @@ def measure(
             "settings": worker.settings,
             **summarise(results[name]),
             "seconds": round(worker.seconds, 1),
+            "cpu_seconds": round(worker.cpu_seconds, 1),
             "restarts": worker.restarts,
             "peak_memory": worker.peak_memory,
         }

@@ -4,8 +4,8 @@
     python -m tests.benchmarks.report FOLDER --write README.md  puts it between the marks there
 
 FOLDER holds what the benchmarks wrote with ``--json``, under any names: each file says what it is.
-Of several runs with the same engines the ratios are medians; tables are those of the run with the
-most engines.
+Ratios are the medians of the runs. Tables put the runs over the most schemas together, an engine's
+numbers being those of the run with the most engines that it is in; so slow engines may be run apart.
 """
 
 from __future__ import annotations
@@ -50,6 +50,27 @@ def where(document: Mapping[str, Any]) -> str:
         f"{machine['processor']}, {machine['cores']} cores, {machine['system']}, Python"
         f" {machine['python']}"
     )
+
+
+def joined(documents: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """One document out of those over the most schemas of the same vocabulary, by engines.
+
+    Runs with more engines come first; the other engines' runs add what is missing.
+    """
+    most = max(one["schemas"] for one in documents)
+    runs = [one for one in documents if one["schemas"] == most]
+    runs.sort(key=lambda one: -len(one["engines"]))
+    base = dict(runs[0], engines={}, against={})
+    for one in runs:
+        if (one["vocabulary"], one["timeout"]) != (base["vocabulary"], base["timeout"]):
+            continue
+        for name, entry in one["engines"].items():
+            if "unavailable" not in entry:
+                base["engines"].setdefault(name, entry)
+        if next(iter(one["engines"])) == OWN:
+            for name, pair in one["against"].items():
+                base["against"].setdefault(name, pair)
+    return base
 
 
 def engines(document: Mapping[str, Any]) -> str:
@@ -175,7 +196,7 @@ def text(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     parts: list[str] = []
     documents = found.get("maskbench", [])
     if documents:
-        most = max(documents, key=lambda one: len(one["against"]))
+        most = joined(documents)
         parts += [
             f"{most['schemas']:,} schemas of MaskBench, cold, one core of {where(most)};"
             f" vocabulary {most['vocabulary']}; at most {most['timeout']:g} s for a schema"

@@ -150,6 +150,21 @@ def test_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         report.main()
 
 
+def test_runs_are_joined() -> None:
+    whole, apart, sample = document(2.0, 10.0), document(3.0, 40.0), document(4.0, 50.0)
+    apart["engines"]["slow"] = apart["engines"].pop("llguidance")
+    apart["against"]["slow"] = apart["against"].pop("llguidance")
+    whole["engines"]["third"] = {"unavailable": "not here"}
+    sample["schemas"] = 0
+    sample["engines"]["sampled"] = sample["engines"]["llguidance"]
+    found = report.joined([apart, sample, whole])
+    assert set(found["engines"]) == {"constrain", "llguidance", "slow"}
+    assert found["engines"]["constrain"]["token"]["avg"] == 2.0
+    assert found["engines"]["slow"]["token"]["avg"] == 40.0
+    assert set(found["against"]) == {"llguidance", "slow"}
+    assert found["against"]["slow"]["one"]["token"]["avg"] == 3.0
+
+
 def test_the_readme_has_a_place_for_figures() -> None:
     root = Path(__file__).resolve().parents[2]
     text = (root / "README.md").read_text(encoding="utf-8")

@@ -75,6 +75,7 @@ def measure(
         }
     measured = list(workers)
     return {
+        "schemas": min((len(results[name]) for name in measured), default=0),
         "engines": found,
         "against": {name: shared(results[measured[0]], results[name]) for name in measured[1:]},
     }
@@ -123,7 +124,6 @@ def main() -> None:
         "vocabulary": vocabulary,
         "clock": arguments.clock,
         "timeout": arguments.timeout,
-        "schemas": len(schemas),
         **measure(
             names,
             vocabulary,

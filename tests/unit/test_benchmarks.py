@@ -88,7 +88,7 @@ def test_workers_that_hang_die_and_refuse(tmp_path: Path) -> None:
         ["constrain", f"{FAKES}Strange", f"{FAKES}Absent"], "bytes", schemas, timeout=3.0
     )
     own, strange, absent = found["engines"].values()
-    assert own["right"] == len(schemas)
+    assert own["right"] == found["schemas"] == len(schemas)
     assert (strange["right"], strange["restarts"]) == (2, 2)
     assert [strange[kind] for kind in ("refused", "timeout", "crash")] == [1, 1, 2]
     assert "out of order" in strange["problems"]["raises"]

@@ -69,11 +69,13 @@ def measure(
             "settings": worker.settings,
             **summarise(results[name]),
             "seconds": round(worker.seconds, 1),
+            "cpu_seconds": round(worker.cpu_seconds, 1),
             "restarts": worker.restarts,
             "peak_memory": worker.peak_memory,
         }
     measured = list(workers)
     return {
+        "schemas": min((len(results[name]) for name in measured), default=0),
         "engines": found,
         "against": {name: shared(results[measured[0]], results[name]) for name in measured[1:]},
     }
@@ -122,7 +124,6 @@ def main() -> None:
         "vocabulary": vocabulary,
         "clock": arguments.clock,
         "timeout": arguments.timeout,
-        "schemas": len(schemas),
         **measure(
             names,
             vocabulary,

@@ -58,6 +58,11 @@ class Result:
     wrong_reject: int = 0
 
     @property
+    def whole(self) -> int:
+        """Compilation, first sequence, and all tokens of all instances."""
+        return self.matcher + sum(self.token)
+
+    @property
     def right(self) -> bool:
         """Whether the schema compiles and every instance is judged as its label says."""
         return self.status == "ok" and not self.wrong_accept and not self.wrong_reject
@@ -196,8 +201,8 @@ def tail(values: Sequence[int] | np.ndarray) -> list[tuple[float, float]]:
     return [*found, (1 / len(micro), float(micro[-1]))]
 
 
-TIMES = ("compile", "matcher", "first", "mask", "token", "warm", "empty", "beyond")
-_EACH = ("compile", "matcher", "first")  # one number for each schema, not a list
+TIMES = ("compile", "matcher", "first", "whole", "mask", "token", "warm", "empty", "beyond")
+_EACH = ("compile", "matcher", "first", "whole")  # one number for each schema, not a list
 
 
 def gather(results: Iterable[Result], what: str) -> np.ndarray:

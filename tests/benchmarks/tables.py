@@ -10,6 +10,7 @@ TITLES = {
     "compile": "compile",
     "matcher": "compile and first sequence",
     "first": "time to first mask",
+    "whole": "schema: compile, all its instances",
     "token": "token (mask, check, advance)",
     "mask": "mask alone",
     "warm": "mask, second sequence",
@@ -34,15 +35,21 @@ def number(value: float | None) -> str:
     return f"{value:.3g}"
 
 
+def label(name: str, entry: Mapping[str, Any]) -> str:
+    """An engine with its version, which some of them spell with more than that."""
+    version = str(entry["version"]).split()[0].rpartition("@")[2]
+    return name if version == "source" else f"{name} {version}"
+
+
 def verdicts(engines: Mapping[str, Mapping[str, Any]]) -> str:
     """How many schemas compile, how many are judged right, and what went wrong."""
     head = [
-        *("engine", "version", "schemas", "compiled", "refused", "timeouts", "crashes"),
+        *("engine", "schemas", "compiled", "refused", "timeouts", "crashes"),
         *("wrong accepts", "wrong rejects", "schemas all right"),
     ]
     keys = ("schemas", "compiled", "refused", "timeout", "crash", "wrong_accept", "wrong_reject")
     rows = [
-        [name, str(entry["version"]), *(f"{entry[key]:,}" for key in keys), f"{entry['right']:,}"]
+        [label(name, entry), *(f"{entry[key]:,}" for key in keys), f"{entry['right']:,}"]
         for name, entry in engines.items()
         if "unavailable" not in entry
     ]
@@ -69,7 +76,7 @@ def pairs(first: str, against: Mapping[str, Mapping[str, Any]]) -> str:
     """The first engine beside each other one, on the schemas that both compile, in µs."""
     rows = []
     for name, pair in against.items():
-        for what in ("matcher", "token"):
+        for what in ("matcher", "token", "whole"):
             own, theirs = pair["one"][what], pair["other"][what]
             if own and theirs:
                 cells = [
@@ -114,7 +121,7 @@ def plot(result: Mapping[str, Any], path: Path) -> None:
     for name, entry in result["engines"].items():
         if entry.get("tail"):
             shares, micro = zip(*entry["tail"])
-            axes.plot(micro, shares, label=f"{name} {entry['version']}", linewidth=1.6)
+            axes.plot(micro, shares, label=label(name, entry), linewidth=1.6)
     axes.set(xscale="log", yscale="log")
     axes.set_xlabel("µs per token (mask, check and advance)")
     axes.set_ylabel("share of tokens that take longer")

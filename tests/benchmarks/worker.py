@@ -65,6 +65,7 @@ class Worker:
         self.timeout = timeout
         self.peak_memory = 0
         self.seconds = 0.0
+        self.cpu_seconds = 0.0  # of what it answered
         self.restarts = -1
         self._arguments = (engine, vocabulary, options or {}, core, clock, warm, memory)
         self._start()
@@ -75,7 +76,8 @@ class Worker:
         try:
             self._connection.send(bench)
             if self._connection.poll(self.timeout):
-                answer, self.peak_memory = self._connection.recv()
+                answer, spent, self.peak_memory = self._connection.recv()
+                self.cpu_seconds += spent
                 return Result(**answer)
             status, error = "timeout", f"no answer within {self.timeout:g} s"
         except (EOFError, OSError):
@@ -146,6 +148,7 @@ def _serve(
         except EOFError:
             return
         gc.collect()  # here, not when it is another engine's turn
+        begin = time.process_time()
         try:
             result = measure_schema(engine, bench, vocabulary, clock=CLOCKS[clock], warm=warm)
         except (KeyboardInterrupt, SystemExit):
@@ -155,7 +158,7 @@ def _serve(
             reason = f"{type(error).__name__} in {frame}: {error}"
             result = Result(bench.name, "crash", reason[:300], instances=len(bench.tests))
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        connection.send((asdict(result), peak))
+        connection.send((asdict(result), time.process_time() - begin, peak))
         del result
 
 

@@ -88,7 +88,7 @@ def test_workers_that_hang_die_and_refuse(tmp_path: Path) -> None:
         ["constrain", f"{FAKES}Strange", f"{FAKES}Absent"], "bytes", schemas, timeout=3.0
     )
     own, strange, absent = found["engines"].values()
-    assert own["right"] == len(schemas)
+    assert own["right"] == found["schemas"] == len(schemas)
     assert (strange["right"], strange["restarts"]) == (2, 2)
     assert [strange[kind] for kind in ("refused", "timeout", "crash")] == [1, 1, 2]
     assert "out of order" in strange["problems"]["raises"]
@@ -148,6 +148,21 @@ def test_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     readme.write_text("nothing", encoding="utf-8")
     with pytest.raises(SystemExit, match="has no <!-- measured -->"):
         report.main()
+
+
+def test_runs_are_joined() -> None:
+    whole, apart, sample = document(2.0, 10.0), document(3.0, 40.0), document(4.0, 50.0)
+    apart["engines"]["slow"] = apart["engines"].pop("llguidance")
+    apart["against"]["slow"] = apart["against"].pop("llguidance")
+    whole["engines"]["third"] = {"unavailable": "not here"}
+    sample["schemas"] = 0
+    sample["engines"]["sampled"] = sample["engines"]["llguidance"]
+    found = report.joined([apart, sample, whole])
+    assert set(found["engines"]) == {"constrain", "llguidance", "slow"}
+    assert found["engines"]["constrain"]["token"]["avg"] == 2.0
+    assert found["engines"]["slow"]["token"]["avg"] == 40.0
+    assert set(found["against"]) == {"llguidance", "slow"}
+    assert found["against"]["slow"]["one"]["token"]["avg"] == 3.0
 
 
 def test_the_readme_has_a_place_for_figures() -> None:

@@ -12,8 +12,9 @@ constexpr size_t kSearchBudget = 60000;
 // Derivatives of parts that a search may take.  Languages of many parts get less after a search that
 // was given up: there will be many like it.
 constexpr size_t kSearchWork = 4'000'000;
-constexpr size_t kManyParts = 64;
+constexpr size_t kManyParts = 8;
 constexpr uint32_t kMostHalvings = 8;
+constexpr size_t kHopelessParts = 64;   // after so many halvings these are not searched any more
 }  // namespace
 
 bool LexicalPool::is_live(LexId id) {
@@ -25,21 +26,16 @@ bool LexicalPool::is_live(LexId id) {
   return known;
 }
 
-size_t LexicalPool::parts(LexId id) const {
-  const Node& n = nodes_[id];
-  if (n.op == Op::kNot) return parts(n.a);
-  return n.op == Op::kAnd || n.op == Op::kOr || n.op == Op::kOne ? lists_.get(n.a).size() : 1;
-}
-
 bool LexicalPool::search_live(LexId start) {
   if (nodes_[start].op == Op::kRegex) return growing(nodes_[start].a).live(nodes_[start].b);
+  if (given_up_ == kMostHalvings && nodes_[start].parts >= kHopelessParts) return true;
   // Depth first, so that a long minimum length is reached in linear time.
   std::unordered_map<LexId, LexId> parent{{start, start}};
   std::vector<LexId> stack{start};
   LexId hit = kNothing;
   bool found = false, exhausted = false;
   size_t steps = 0, work = 0;
-  const size_t most = parts(start) < kManyParts ? kSearchWork : kSearchWork >> given_up_;
+  const size_t most = nodes_[start].parts < kManyParts ? kSearchWork : kSearchWork >> given_up_;
   while (!stack.empty() && !found) {
     const LexId id = stack.back();
     stack.pop_back();
@@ -49,12 +45,14 @@ bool LexicalPool::search_live(LexId start) {
       break;
     }
     ++effort_;
+    search_work_ += nodes_[id].parts;
     if (++steps > kSearchBudget || work > most) {
       exhausted = true;
       break;
     }
     for (const uint32_t c : representatives(id)) {
-      work += parts(id);
+      work += nodes_[id].parts;
+      search_work_ += nodes_[id].parts;
       const LexId next = derive(id, c);
       if (next == kNothing || nodes_[next].live == 0) continue;
       if (!parent.try_emplace(next, id).second) continue;

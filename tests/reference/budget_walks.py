@@ -131,7 +131,7 @@ def walk(
             return None
         ids.append(token)
         outcome.tokens += 1
-    text = b"".join(case.compiled.vocabulary.token_bytes(i) for i in ids)
+    text: bytes = case.compiled.vocabulary.decode(ids, special_tokens=True)
     if not matcher.is_accepting:
         outcome.wrong.append(f"{where}: {text!r} is no end")
         return None

@@ -345,9 +345,13 @@ def main() -> None:
             finish(f"{name}: grammars", outcome, started)
     if arguments.tools:
         rng = random.Random(arguments.seed)
+        lexicons: dict[int, budget_walks.Lexicon] = {}
         outcome, started = Outcome(), time.thread_time()
         for case in tool_cases(rng):
-            lexicon = budget_walks.Lexicon(case.compiled.vocabulary)
+            vocabulary = case.compiled.vocabulary
+            if id(vocabulary) not in lexicons:
+                lexicons[id(vocabulary)] = budget_walks.Lexicon(vocabulary)
+            lexicon = lexicons[id(vocabulary)]
             budget_walks.run(case, lexicon, 4 * arguments.walks, rng, outcome)
         finish("tool formats", outcome, started)
     if arguments.worlds:

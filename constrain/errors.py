@@ -12,6 +12,9 @@
     ├── TokenizerError       a tokenizer cannot be read exactly    (reason)
     └── TokenRejectedError   a token is not allowed here           (token_id, text, expected)
 
+What is wrong with a grammar is a GrammarError in any case: `EmptyGrammarError`, `GrammarLimitError`
+and `UnsupportedGrammarError` are errors of that and of the other kind.
+
 Every error carries its place in fields, so that callers need not parse messages.  What has no effect
 in a grammar is no error but a `GrammarWarning`.
 """
@@ -20,7 +23,9 @@ from __future__ import annotations
 
 __all__ = [
     "ConstrainError",
+    "EmptyGrammarError",
     "GrammarError",
+    "GrammarLimitError",
     "GrammarWarning",
     "LimitExceededError",
     "RegexError",
@@ -29,6 +34,7 @@ __all__ = [
     "TokenizerError",
     "UnsatisfiableError",
     "UnsupportedError",
+    "UnsupportedGrammarError",
 ]
 
 
@@ -100,7 +106,8 @@ class GrammarError(ConstrainError):
         self.file = file
         where = [] if file is None else [str(file)]
         where += [] if line is None else [f"line {line}, column {column}"]
-        super().__init__(f"{message} ({', '.join(where)})" if where else message)
+        shown = f"{message} ({', '.join(where)})" if where else message
+        ConstrainError.__init__(self, shown)
 
 
 class GrammarWarning(UserWarning):
@@ -118,6 +125,48 @@ class LimitExceededError(ConstrainError):
         self.limit = limit
         self.needed = needed
         super().__init__(message)
+
+
+class EmptyGrammarError(GrammarError, UnsatisfiableError):
+    """A grammar whose start rule, at this place, derives no text."""
+
+    pointer = None
+
+
+class GrammarLimitError(GrammarError, LimitExceededError):
+    """A grammar that is too large, or nested too deeply, at this place."""
+
+    needed = None
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        limit: str,
+        line: int | None = None,
+        column: int | None = None,
+        file: str | None = None,
+    ) -> None:
+        self.limit = limit
+        GrammarError.__init__(self, message, line=line, column=column, file=file)
+
+
+class UnsupportedGrammarError(GrammarError, UnsupportedError):
+    """Something in a grammar, at this place, that is not enforced, so it is refused."""
+
+    pointer = None
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        feature: str,
+        line: int | None = None,
+        column: int | None = None,
+        file: str | None = None,
+    ) -> None:
+        self.feature = feature
+        GrammarError.__init__(self, message, line=line, column=column, file=file)
 
 
 class TokenizerError(ConstrainError):

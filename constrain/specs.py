@@ -6,12 +6,13 @@ Specifications are immutable values, equal by content; `program` gives what a ma
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from constrain.compose import OneOf, Repeat, Sequence, Text, Token, TokenRange
-from constrain.errors import ConstrainError, UnsatisfiableError
+from constrain.errors import ConstrainError, EmptyGrammarError, UnsatisfiableError
 from constrain.parts import GrammarSpec, Part, Size, check_parts
 from constrain.program import Program
 from constrain.schema import JsonSchema
@@ -138,6 +139,20 @@ def _check_grammar(text: object, start: object, what: str) -> None:
         raise ConstrainError(f"{what} is the name of a rule, found {type(start).__name__}")
 
 
+def _empty_grammar(what: str, name: str, text: str) -> EmptyGrammarError:
+    """The error for a grammar that derives no text, at the definition of its start rule."""
+    found = re.search(
+        rf"^[ \t]*(?:%\w+[ \t]+)?[!?]*({re.escape(name)})(?![\w-])", text, re.MULTILINE
+    )
+    at = 0 if found is None else found.start(1)
+    return EmptyGrammarError(
+        f"the {what} rule {name!r} of the grammar derives no text: expected an alternative that "
+        "comes to an end",
+        line=text.count("\n", 0, at) + 1,
+        column=at - text.rfind("\n", 0, at),
+    )
+
+
 @dataclass(frozen=True, slots=True, init=False)
 class Lark(GrammarSpec):
     """Texts of a grammar in Lark's syntax (needs the package `lark`).
@@ -155,7 +170,8 @@ class Lark(GrammarSpec):
         grammars: constraints (or strings) by name, for ``@name`` and for names that the text
             declares (``%declare``).
 
-    Raises (by `program`): GrammarError with line and column (and file); UnsupportedError for
+    Raises (by `program`): GrammarError with line and column (and file), of the kinds of
+    `constrain.errors` where it is more than malformed; UnsupportedError for
     ``%declare`` of a name that `grammars` lacks, and for regular expression features that need more
     than the terminal's own text; UnsatisfiableError if the grammar derives nothing;
     LimitExceededError if it is too large; what nested constraints raise.  What nothing uses is a
@@ -208,7 +224,7 @@ class Lark(GrammarSpec):
         error = GrammarSpec.unsatisfiable_error(self)
         if error.pointer is not None:
             return error
-        return UnsatisfiableError(f"the start rule {self.start!r} of the grammar derives no text")
+        return _empty_grammar("start", self.start, self.text)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -250,4 +266,4 @@ class Gbnf(GrammarSpec):
 
     def unsatisfiable_error(self) -> UnsatisfiableError:
         """The error for a grammar that is known to derive nothing."""
-        return UnsatisfiableError(f"the root rule {self.root!r} of the grammar derives no text")
+        return _empty_grammar("root", self.root, self.text)

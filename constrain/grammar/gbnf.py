@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 
 from constrain.errors import (
     GrammarError,
-    LimitExceededError,
+    GrammarLimitError,
     TokenizerError,
     UnsupportedError,
 )
@@ -286,12 +286,14 @@ class Parser:
         self.depth -= 1
         return item
 
-    def too_deep(self, what: str, at: int) -> LimitExceededError:
+    def too_deep(self, what: str, at: int) -> GrammarLimitError:
         """The error for what is nested too deeply."""
         line, column = self.place(at)
-        return LimitExceededError(
-            f"{what} are nested more than {_MAX_NESTING} deep (line {line}, column {column})",
+        return GrammarLimitError(
+            f"{what} are nested more than {_MAX_NESTING} deep",
             limit="nesting",
+            line=line,
+            column=column,
         )
 
     def reference(self) -> Expression:
@@ -338,9 +340,8 @@ class Parser:
             self.fail(f"repetition: the maximum {most} is smaller than {least}", begin)
         if max(least, most or 0) > _MAX_REPEAT:
             line, column = self.place(begin)
-            raise LimitExceededError(
-                f"a repetition of more than {_MAX_REPEAT} (line {line}, column {column})",
-                limit="repeat",
+            raise GrammarLimitError(
+                f"a repetition of more than {_MAX_REPEAT}", limit="repeat", line=line, column=column
             )
         self.at = match.end()
         return least, most

@@ -21,11 +21,12 @@ from typing import Any, NoReturn
 from constrain.errors import (
     ConstrainError,
     GrammarError,
+    GrammarLimitError,
     LimitExceededError,
     RegexError,
     SchemaError,
     TokenizerError,
-    UnsupportedError,
+    UnsupportedGrammarError,
 )
 from constrain.grammar.builder import GrammarBuilder, Scope, one_of, sequence
 from constrain.grammar.ir import Expression, Terminal
@@ -49,6 +50,8 @@ _HEADER = re.compile(
     r"^[ \t]*(?:%(?:override|extend)[ \t]+)?[!?]*(_?[A-Za-z]\w*)[ \t]*(?:\.-?\d+|\{[^}\n]*\})?[ \t]*:",
     re.MULTILINE,
 )
+_DIRECTIVE = re.compile(r"%(\w+)")
+_DIRECTIVES = ("ignore", "import", "declare", "override", "extend", "json")
 _MAX_NESTING = 200
 _MAIN = "<string>"
 
@@ -135,9 +138,12 @@ class _Reader:
                 line, column = self.main.place(
                     before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
                 )
-                raise LimitExceededError(
-                    f"groups are nested more than {_MAX_NESTING} deep (line {line}, column {column})",
+                raise GrammarLimitError(
+                    f"groups are nested more than {_MAX_NESTING} deep",
                     limit="nesting",
+                    line=line,
+                    column=column,
+                    file=self.main.file,
                 )
 
     # -- errors --------------------------------------------------------------------------------
@@ -175,6 +181,15 @@ class _Reader:
         if found:
             forms = self.files.last
             line, column = forms.place(int(found[1]), int(found[2]))
+            directive = _DIRECTIVE.match(forms.original.split("\n")[line - 1][column - 1 :])
+            if directive and directive[1] not in _DIRECTIVES:
+                expected = ", ".join(f"%{name}" for name in _DIRECTIVES)
+                raise GrammarError(
+                    f"unknown directive %{directive[1]}: expected one of {expected}",
+                    line=line,
+                    column=column,
+                    file=forms.file,
+                )
             short = (short[: found.start()] + _FILE.sub("", short[found.end() :])).strip()
             raise GrammarError(short.rstrip(":").strip(), line=line, column=column, file=forms.file)
         raise self.error(short, *hints)
@@ -258,18 +273,18 @@ class _Reader:
     def refuse_declared(self, name: str) -> NoReturn:
         """Raises UnsupportedError for a declared name that nothing is bound to."""
         short = name.rsplit("__", 1)[-1]
-        where = ""
+        line = column = file = None
         for forms in (self.main, *self.files.files.values()):
             found = _find_definition(forms.original, short)
             if found is not None:
-                line, column = forms.place_at(found)
-                where = "" if forms.file is None else f"{forms.file}, "
-                where = f" ({where}line {line}, column {column})"
+                (line, column), file = forms.place_at(found), forms.file
                 break
-        raise UnsupportedError(
-            f"%declare {short}{where} is not supported: the name "
-            "stands for no text (bind it by grammars=)",
+        raise UnsupportedGrammarError(
+            f"%declare {short} is not supported: the name stands for no text (bind it by grammars=)",
             feature="%declare",
+            line=line,
+            column=column,
+            file=file,
         )
 
     def warn_of_unused(self, loaded: Any) -> None:
@@ -429,6 +444,14 @@ class _Reader:
             return regex_terminal(name, expression, 0, ignored=ignored)
         except RegexError as error:
             raise self.bad_terminal(name, pattern, error.message) from error
+        except LimitExceededError as error:
+            place, file = self.locate(str(pattern.value))
+            if place is None:
+                place, file = self.locate(name)
+            line, column = place or (None, None)
+            raise GrammarLimitError(
+                str(error), limit=error.limit, line=line, column=column, file=file
+            ) from error
 
     def bad_terminal(self, name: str, pattern: Any, why: str) -> GrammarError:
         """The error for a terminal whose pattern is not one."""

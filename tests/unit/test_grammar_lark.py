@@ -45,7 +45,7 @@ def test_cyclic_imports_are_named(tmp_path: Path) -> None:
         ("start: ITEM", 1, "ITEM"),
         ('start: "a"\nb: (', 2, "Expecting a value"),
         ('start "a"', 1, "missing colon"),
-        ('start: "a"\n%unknown x', 2, ""),
+        ('start: "a"\n%unknown x', 2, "unknown directive %unknown: expected one of %ignore"),
         ("start: /a(/\n", 1, "malformed terminal"),
         ("start: A\nA: /a*/", 2, "empty text"),
         ('main: "a"', 1, "start rule 'start'"),

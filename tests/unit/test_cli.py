@@ -466,7 +466,7 @@ def test_generate_with_grammars(engine, tmp_path, capfd):
         ("--gbnf", 'root ::= "a"\nb ::= c', "FILE:2:7: the rule 'c' is used but not defined"),
         ("--lark", 'start: "a" b', "FILE:1:12: "),
         ("--lark", 'start: "a"\nx: (', "FILE:2:"),
-        ("--gbnf", 'root ::= "a" root', "FILE: "),
+        ("--gbnf", 'root ::= "a" root', "FILE:1:1: "),
         ("--lark", b"start: \xff", "FILE: byte 0xff at byte offset 7"),
     ],
 )

@@ -1,24 +1,23 @@
-"""The threads of Python's regular expression matcher, stepped over bytes in order of priority.
+"""The threads of Python's regular expression matcher, stepped over characters in order of priority.
 
-A thread is ``(pc, node, obligations)``: an instruction, the node of a UTF-8 tree where the thread
-is inside of a character (else None), and the lookaheads that are still open.  ``pc == MATCH`` is a
-thread that reached the end of the pattern just now; for as long as it has open obligations it stays
-in the list as ``GHOST``.  An obligation is ``(negative, frozenset of threads)``: any (or none) of the threads must match.
+Characters are classes of code points that the pattern cannot tell apart
+(`constrain.grammar.alphabet`).  A thread is ``(pc, obligations)``: an instruction, and the lookaheads
+that are still open.  ``pc == MATCH`` is a thread that reached the end of the pattern just now; for as
+long as it has open obligations it stays in the list as ``GHOST``.  An obligation is ``(negative,
+frozenset of threads)``: any (or none) of the threads must match.
 
 A simulation state is ``(threads in order, context)``.  The context says which of the sets that
-lookbehind asks for had the character before: per set True, False, None (nothing was read yet), or
-the tree node inside of a character, then wrapped in a 1-tuple.
+lookbehind asks for had the character before: per set True, False, or None (nothing was read yet).
 """
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Sequence
 from typing import Any
 
 from constrain.errors import LimitExceededError, UnsupportedError
-from constrain.grammar.utf8 import END, Utf8Trees
+from constrain.grammar.alphabet import Alphabet
 from constrain.regex.charsets import ANY, CharSet, complement, from_python_class
 from constrain.regex.python_syntax import (
     REFUSED,
@@ -38,9 +37,9 @@ _MAX_WORK = 1_000_000
 _NEWLINE: CharSet = (10, 10)
 _NONE: frozenset[Any] = frozenset()
 
-# Instructions: ("match",), ("set", tree, next), ("split", targets), ("behind", set index, wanted,
+# Instructions: ("match",), ("set", classes as bits, next), ("split", targets), ("behind", set index, wanted,
 # at start, next), ("ahead", negative, first, next), ("fail",)
-Thread = tuple[int, Any, frozenset]
+Thread = tuple[int, frozenset]
 
 
 class Threads:
@@ -52,15 +51,22 @@ class Threads:
         """
         self.pattern = pattern
         self.whole = whole
-        self.trees = Utf8Trees()
         self.code: list[tuple[Any, ...]] = [("match",)]
-        self.sets: list[int] = []  # trees of the sets that lookbehind asks for
+        self.sets: list[CharSet] = []  # what lookbehind asks for
         self._set_index: dict[CharSet, int] = {}
         self.looks_ahead = False
         self.work = 0
         tree = sre_parse.parse(pattern, flags)
         self.first = self._sequence(list(tree), MATCH, tree.state.flags)
-        self.any = self.trees.tree(ANY)
+        read = [instruction[1] for instruction in self.code if instruction[0] == "set"]
+        self.alphabet = Alphabet((*read, *self.sets))
+        self.masks = [self.alphabet.mask(chars) for chars in self.sets]
+        self.code = [
+            ("set", self.alphabet.mask(instruction[1]), instruction[2])
+            if instruction[0] == "set"
+            else instruction
+            for instruction in self.code
+        ]
 
     # -- translation ---------------------------------------------------------------------------
 
@@ -86,7 +92,7 @@ class Threads:
     def _item(self, op: str, argument: Any, after: int, flags: int) -> int:
         if op in ("LITERAL", "NOT_LITERAL", "ANY", "IN"):
             chars = item_chars(op, argument, flags)
-            return self._emit("set", self.trees.tree(chars), after)
+            return self._emit("set", chars, after)
         if op == "BRANCH":
             return self._emit(
                 "split", tuple(self._sequence(list(t), after, flags) for t in argument[1])
@@ -137,19 +143,19 @@ class Threads:
                 return self._emit("behind", self._context(_NEWLINE), True, True, after)
             # Never inside of a terminal; at its start it depends on the position in the text.
             return self._emit("behind", self._context(()), True, True, after)
-        one = self._emit("set", self.trees.tree(ANY), MATCH)
+        one = self._emit("set", ANY, MATCH)
         if name == "AT_END_STRING":
             return self._ahead(one, after, True)
         if name == "AT_END":
-            other = self._emit("set", self.trees.tree(complement(_NEWLINE)), MATCH)
+            other = self._emit("set", complement(_NEWLINE), MATCH)
             if multiline:
                 return self._ahead(other, after, True)
-            line = self._emit("set", self.trees.tree(_NEWLINE), one)
+            line = self._emit("set", _NEWLINE, one)
             return self._ahead(self._emit("split", (other, line)), after, True)
         if name in ("AT_BOUNDARY", "AT_NON_BOUNDARY"):
             word = from_python_class("w", bool(flags & re.ASCII))
             before = self._context(word)
-            behind = self._emit("set", self.trees.tree(word), MATCH)
+            behind = self._emit("set", word, MATCH)
             # A boundary: a word character on exactly one side.
             boundary = name == "AT_BOUNDARY"
             no_word = self._ahead(behind, after, True)
@@ -163,7 +169,7 @@ class Threads:
         found = self._set_index.get(chars)
         if found is None:
             found = self._set_index[chars] = len(self.sets)
-            self.sets.append(self.trees.tree(chars))
+            self.sets.append(chars)
         return found
 
     def _behind(self, tree: Any, after: int, flags: int, negative: bool) -> int:
@@ -176,34 +182,9 @@ class Threads:
 
     # -- contexts ------------------------------------------------------------------------------
 
-    def next_context(self, context: tuple[Any, ...], byte: int) -> tuple[Any, ...]:
-        """Which sets have the character that `byte` continues or ends; the last entry is the node
-        of the tree of all characters."""
-        if not context:
-            return context
-        result = []
-        for tree, held in zip((*self.sets, self.any), context):
-            node: int | None
-            if isinstance(held, tuple):
-                node = held[0]
-            else:
-                node = tree
-            child = None
-            if node is not None:
-                for first, last, target in self.trees.nodes[node]:
-                    if first <= byte <= last:
-                        child = target
-                        break
-            result.append((child,))
-        whole = result[-1][0]
-        if whole == END or whole is None:
-            # The character ended (what is no UTF-8 is read by no thread).
-            return tuple(entry[0] == END for entry in result)
-        return tuple(result)
-
-    def at_boundary(self, context: tuple[Any, ...]) -> bool:
-        """Not inside of a character; known only where the pattern looks around."""
-        return not context or not isinstance(context[-1], tuple)
+    def next_context(self, context: tuple[Any, ...], label: int) -> tuple[Any, ...]:
+        """Which sets have the character of a class."""
+        return tuple([bool(mask >> label & 1) for mask in self.masks]) if context else context
 
     def _holds(self, context: tuple[Any, ...], instruction: tuple[Any, ...]) -> bool:
         """Whether the lookbehind of an instruction holds."""
@@ -218,11 +199,9 @@ class Threads:
     # -- threads -------------------------------------------------------------------------------
 
     def start(self) -> tuple[tuple[Thread, ...], tuple[Any, ...]]:
-        """The simulation state before the first byte."""
-        context: tuple[Any, ...] = ()
-        if self.sets or self.looks_ahead:
-            context = (None,) * (len(self.sets) + 1)
-        return self._ordered([(self.first, None, _NONE)], context), context
+        """The simulation state before the first character."""
+        context = (None,) * len(self.sets)
+        return self._ordered([(self.first, _NONE)], context), context
 
     def _ordered(self, threads: Sequence[Thread], context: tuple[Any, ...]) -> tuple[Thread, ...]:
         """Threads in order, with splits and assertions resolved; a match cuts what is below."""
@@ -231,7 +210,7 @@ class Threads:
         for thread in threads:
             for found in self._expand(thread, context, seen):
                 result.append(found)
-                if found[0] <= MATCH and not found[2]:
+                if found[0] <= MATCH and not found[1]:
                     return tuple(result)
         return tuple(result)
 
@@ -244,29 +223,29 @@ class Threads:
             if thread in seen:
                 continue
             seen.add(thread)
-            pc, node, obligations = thread
+            pc, obligations = thread
             instruction = self.code[pc]
             kind = instruction[0]
-            if node is not None or kind in ("match", "set"):
+            if kind in ("match", "set"):
                 result.append(thread)
                 if kind == "match" and not obligations and not self.whole:
                     break
             elif kind == "split":
-                todo.extend((target, None, obligations) for target in reversed(instruction[1]))
+                todo.extend((target, obligations) for target in reversed(instruction[1]))
             elif kind == "behind":
                 if self._holds(context, instruction):
-                    todo.append((instruction[4], None, obligations))
+                    todo.append((instruction[4], obligations))
             else:
                 _, negative, first, after = instruction
-                inner = self._set_closure([(first, None, _NONE)], context)
+                inner = self._set_closure([(first, _NONE)], context)
                 if inner is True:
                     if not negative:
-                        todo.append((after, None, obligations))
+                        todo.append((after, obligations))
                 elif not inner:
                     if negative:
-                        todo.append((after, None, obligations))
+                        todo.append((after, obligations))
                 else:
-                    todo.append((after, None, obligations | {(negative, inner)}))
+                    todo.append((after, obligations | {(negative, inner)}))
         self.work += len(seen) - known
         if self.work > _MAX_WORK:
             raise LimitExceededError(
@@ -281,42 +260,39 @@ class Threads:
         result: list[Thread] = []
         for thread in threads:
             for found in self._expand(thread, context, seen):
-                if found[0] <= MATCH and not found[2]:
+                if found[0] <= MATCH and not found[1]:
                     return True
                 result.append(found)
         return frozenset(result)
 
     def step_thread(
-        self, thread: Thread, byte: int, after: tuple[Any, ...], seen: set[Thread] | None = None
+        self, thread: Thread, label: int, after: tuple[Any, ...], seen: set[Thread] | None = None
     ) -> list[Thread]:
         """What one thread becomes, in order, but for what is in `seen` already."""
-        seen = set() if seen is None else seen
-        pc, node, obligations = thread
+        pc, obligations = thread
         reduced: Any = obligations
-        if obligations:
-            reduced = self._reduce(obligations, byte, after)
-            if reduced is None:
-                return []
         if pc <= MATCH:
             # Without obligations it was decided before.
-            return [(GHOST, None, reduced)] if obligations else []
-        _, tree, target = self.code[pc]
-        for first, last, child in self.trees.nodes[tree if node is None else node]:
-            if first <= byte <= last:
-                if child != END:
-                    return [(pc, child, reduced)]
-                return self._expand((target, None, reduced), after, seen)
-        return []
+            reduced = self._reduce(obligations, label, after) if obligations else None
+            return [] if reduced is None else [(GHOST, reduced)]
+        _, classes, target = self.code[pc]
+        if not classes >> label & 1:
+            return []
+        if obligations:
+            reduced = self._reduce(obligations, label, after)
+            if reduced is None:
+                return []
+        return self._expand((target, reduced), after, set() if seen is None else seen)
 
-    def _reduce(self, obligations: frozenset, byte: int, after: tuple[Any, ...]) -> Any:
-        """The obligations behind a byte; None: one is broken."""
+    def _reduce(self, obligations: frozenset, label: int, after: tuple[Any, ...]) -> Any:
+        """The obligations behind a character; None: one is broken."""
         result = set()
         for negative, threads in obligations:
             inner: set[Thread] = set()
             matched = False
             for thread in threads:
-                for found in self.step_thread(thread, byte, after):
-                    if found[0] <= MATCH and not found[2]:
+                for found in self.step_thread(thread, label, after):
+                    if found[0] <= MATCH and not found[1]:
                         matched = True
                     inner.add(found)
             if matched:
@@ -328,75 +304,43 @@ class Threads:
                 return None
         return frozenset(result)
 
-    def step(self, state: Any, byte: int) -> Any:
-        """The simulation state behind a byte; without threads nothing continues."""
+    def step(self, state: Any, label: int) -> Any:
+        """The simulation state behind a character; without threads nothing continues."""
         threads, context = state
-        after = self.next_context(context, byte)
+        after = self.next_context(context, label)
         result: list[Thread] = []
         seen: set[Thread] = set()
         expanded: set[Thread] = set()
         for thread in threads:
-            for found in self.step_thread(thread, byte, after, expanded):
+            for found in self.step_thread(thread, label, after, expanded):
                 if found in seen:
                     continue
                 seen.add(found)
                 result.append(found)
-                if found[0] <= MATCH and not found[2]:
+                if found[0] <= MATCH and not found[1]:
                     return tuple(result), after
         return tuple(result), after
 
-    def step_all(self, state: Any, byte: int) -> Any:
+    def step_all(self, state: Any, label: int) -> Any:
         """The same where the order of threads does not matter: a match counts at the end alone."""
         threads, context = state
-        after = self.next_context(context, byte)
+        after = self.next_context(context, label)
         seen: set[Thread] = set()
         result = {
             found
             for thread in threads
             if thread[0] != MATCH
-            for found in self.step_thread(thread, byte, after, seen)
+            for found in self.step_thread(thread, label, after, seen)
         }
         return frozenset(result), after
 
     def matched(self, state: Any) -> bool:
         """A thread of a state of `step_all` matches if the text ends here."""
-        return any(pc == MATCH and self.at_end(obligations) for pc, _, obligations in state[0])
+        return any(pc == MATCH and self.at_end(obligations) for pc, obligations in state[0])
 
     def at_end(self, obligations: frozenset) -> bool:
         """The obligations are met if the text ends here."""
         return all(
-            negative != any(t[0] <= MATCH and self.at_end(t[2]) for t in threads)
+            negative != any(t[0] <= MATCH and self.at_end(t[1]) for t in threads)
             for negative, threads in obligations
         )
-
-    # -- ranges --------------------------------------------------------------------------------
-
-    def _cuts(self, threads: Any, cuts: set[int]) -> None:
-        for thread in threads:
-            pc, node, obligations = thread[:3]
-            if pc > MATCH:
-                for first, last, _ in self.trees.nodes[self.code[pc][1] if node is None else node]:
-                    cuts.add(first)
-                    cuts.add(last + 1)
-            for _, inner in obligations:
-                self._cuts(inner, cuts)
-
-    def _context_cuts(self, context: tuple[Any, ...], cuts: set[int]) -> None:
-        for tree, held in zip((*self.sets, self.any), context):
-            node = held[0] if isinstance(held, tuple) else tree
-            if node is not None and node != END:
-                for first, last, _ in self.trees.nodes[node]:
-                    cuts.add(first)
-                    cuts.add(last + 1)
-
-    def ranges(self, state: Any) -> list[tuple[int, int]]:
-        """Ranges of bytes that the threads of a simulation state cannot tell apart."""
-        return self.all_ranges(state[0], state[1])
-
-    def all_ranges(self, threads: Any, context: tuple[Any, ...] = ()) -> list[tuple[int, int]]:
-        """The same for threads and a context: all bytes."""
-        cuts = {0, 256}
-        self._cuts(threads, cuts)
-        self._context_cuts(context, cuts)
-        points = sorted(cuts)
-        return [(a, b - 1) for a, b in itertools.pairwise(points)]

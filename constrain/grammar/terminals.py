@@ -7,10 +7,10 @@ lookahead, on the text behind the lexeme.  For an ignored terminal only ``m`` it
 
 We simulate `re`: a state is the list of its threads in order of priority, where a thread that
 matched cuts those below it.  Lookahead is a set of threads that a thread carries: an obligation,
-which every byte reduces.  This gives two automata:
+which every character reduces.  This gives two automata:
 
-* over the bytes of the lexeme (`_Lexemes.forward`);
-* from each of its states over the bytes *behind* the lexeme (`_Lexemes.behind`), where we watch
+* over the characters of the lexeme (`_Lexemes.forward`);
+* from each of its states over what stands *behind* the lexeme (`_Lexemes.behind`), where we watch
   whether ``m``, or a match in a prefix of ``m``, is the lexeme.  Without lookahead everything
   behind is fine for an ordinary terminal, and nothing is simulated.
 
@@ -18,7 +18,8 @@ Lookbehind sees one character, inside of the terminal; at the start of a termina
 what was read before, and is refused by name, as are backreferences, atomic groups and possessive
 quantifiers.  `$` and `\\b` are kinds of lookahead here.
 
-Cost: states times ranges of bytes; a limit bounds the states.
+Both are made and minimised over classes of characters (`constrain.grammar.alphabet`), then written
+over bytes.  Cost: states times classes; a limit bounds the states.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from functools import lru_cache
 from typing import Any
 
 from constrain.errors import LimitExceededError, RegexError
+from constrain.grammar.alphabet import TooManyStatesError
 from constrain.grammar.automata import Range, merge_ranges, row_classes
 from constrain.grammar.ir import ANYTHING, Obligations, Terminal
 from constrain.grammar.partition import Numbers, live_states
@@ -90,8 +92,8 @@ def whole_terminal(pattern: str, flags: int, limit: int = _MAX_STATES) -> tuple[
     rows: list[list[Range]] = []
     for state in order:
         row: list[Range] = []
-        for first, last in threads.ranges(state):
-            target = threads.step_all(state, first)
+        for label in range(1, threads.alphabet.size):
+            target = threads.step_all(state, label)
             if not target[0]:
                 continue
             number = ids.get(target)
@@ -100,11 +102,12 @@ def whole_terminal(pattern: str, flags: int, limit: int = _MAX_STATES) -> tuple[
                 order.append(target)
                 if number >= limit:
                     raise _too_large(pattern, limit)
-            row.append((first, last, number))
+            row.append((label, label, number))
         rows.append(merge_ranges(row))
     ends = [threads.matched(state) for state in order]
     begins = [None, *(ANYTHING if end else None for end in ends[1:])]
-    return minimal_terminal(f"/{pattern}/", rows, begins), ends[0]
+    terminal = minimal_terminal(f"/{pattern}/", rows, begins)
+    return _over_bytes(terminal, threads, limit), ends[0]
 
 
 def _threads(pattern: str, flags: int, *, whole: bool = False) -> Threads:
@@ -143,8 +146,8 @@ class _Lexemes:
         order: list[Any] = [start]
         for state in order:
             row: list[Range] = []
-            for first, last in threads.ranges(state):
-                target = threads.step(state, first)
+            for label in range(1, threads.alphabet.size):
+                target = threads.step(state, label)
                 if not target[0]:
                     continue
                 number = ids.get(target)
@@ -153,7 +156,7 @@ class _Lexemes:
                     order.append(target)
                     if number >= _MAX_STATES:
                         raise _too_large(threads.pattern, _MAX_STATES)
-                row.append((first, last, number))
+                row.append((label, label, number))
             self.rows.append(merge_ranges(row))
         self.states = order
 
@@ -166,42 +169,42 @@ class _Lexemes:
         return self._settle(tagged, state[1], False)
 
     def _settle(self, tagged: tuple[Any, ...], context: Any, found: bool) -> Any:
-        if self.complete and not found and self.threads.at_boundary(context):
+        if self.complete and not found:
             found = self._winner(tagged) == _LEXEME
         return tagged, context, found
 
     def _winner(self, tagged: tuple[Any, ...]) -> int | None:
         """The match if the text ended here."""
-        for pc, _, obligations, tag in tagged:
+        for pc, obligations, tag in tagged:
             if pc <= MATCH and self.threads.at_end(obligations):
                 return tag
         return None
 
-    def behind_step(self, state: Any, byte: int) -> Any:
+    def behind_step(self, state: Any, label: int) -> Any:
         """The next state, True or False once it is decided."""
         tagged, context, found = state
         threads = self.threads
         parts = []
         seen: set[Any] = set()
-        after = threads.next_context(context, byte)
+        after = threads.next_context(context, label)
         done = False
-        for pc, node, obligations, tag in tagged:
+        for pc, obligations, tag in tagged:
             if pc <= MATCH and not obligations:
                 # It holds, whatever comes: the match unless a thread above matches.
-                parts.append((GHOST, None, obligations, tag))
+                parts.append((GHOST, obligations, tag))
                 done = True
                 break
-            for thread in threads.step_thread((pc, node, obligations), byte, after):
+            for thread in threads.step_thread((pc, obligations), label, after):
                 if thread in seen:
                     continue
                 seen.add(thread)
                 ended = thread[0] <= MATCH
                 if ended and pc > MATCH:
-                    label = _LONGER if found else _OTHER
+                    kind = _LONGER if found else _OTHER
                 else:
-                    label = tag
-                parts.append((*thread, label))
-                if ended and not thread[2]:
+                    kind = tag
+                parts.append((*thread, kind))
+                if ended and not thread[1]:
                     done = True
                     break
             if done:
@@ -209,7 +212,7 @@ class _Lexemes:
         if not parts:
             return False
         if done and len(parts) == 1:
-            return parts[0][3] != _OTHER
+            return parts[0][2] != _OTHER
         return self._settle(tuple(parts), after, found)
 
     def behind(self) -> tuple[list[int], Obligations]:
@@ -238,8 +241,8 @@ class _Lexemes:
         while at < len(order):
             state = order[at]
             row = [
-                (first, last, number(self._decided(self.behind_step(state, first))))
-                for first, last in self.threads.all_ranges(state[0], state[1])
+                (label, label, number(self._decided(self.behind_step(state, label))))
+                for label in range(self.threads.alphabet.size)
             ]
             rows.append(merge_ranges(row))
             at += 1
@@ -252,8 +255,8 @@ class _Lexemes:
         if isinstance(state, bool):
             return state
         first = state[0][0]
-        if first[0] <= MATCH and not first[2]:
-            return first[3] != _OTHER
+        if first[0] <= MATCH and not first[1]:
+            return first[2] != _OTHER
         return state
 
     # -- both ----------------------------------------------------------------------------------
@@ -270,7 +273,31 @@ class _Lexemes:
         else:
             begins, obligations = self.behind()
         ends = [None if end == _FAIL else end for end in begins]
-        return minimal_terminal(name, self.rows, ends, obligations)
+        terminal = minimal_terminal(name, self.rows, ends, obligations)
+        return _over_bytes(terminal, self.threads, _MAX_STATES)
+
+
+def _over_bytes(terminal: Terminal, threads: Threads, limit: int) -> Terminal:
+    """A terminal whose automata are over classes of characters as one over bytes."""
+    expand = threads.alphabet.expand
+    behind = terminal.obligations
+    try:
+        rows = expand(terminal.rows, limit)
+    except TooManyStatesError:
+        raise _too_large(threads.pattern, limit) from None
+    try:
+        following = expand(behind.rows, limit, ANYTHING)
+    except TooManyStatesError:
+        raise _too_large(threads.pattern, limit, " for what may follow it") from None
+    return Terminal(
+        terminal.name,
+        tuple(map(tuple, rows)),
+        terminal.ends + (None,) * (len(rows) - len(terminal.rows)),
+        Obligations(
+            tuple(map(tuple, following)),
+            behind.at_end + (False,) * (len(following) - len(behind.rows)),
+        ),
+    )
 
 
 def _minimal(

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from constrain.regex.charsets import CharSet
 
-__all__ = ["END", "Utf8Trees", "byte_rows"]
+__all__ = ["END", "Utf8Trees", "byte_rows", "sequences"]
 
 END = -1
 
@@ -30,7 +30,7 @@ class Utf8Trees:
         """The number of the set's tree; an empty set has a node without edges."""
         found = self._sets.get(chars)
         if found is None:
-            found = self._sets[chars] = self._build(list(_sequences(chars)))
+            found = self._sets[chars] = self._build(list(sequences(chars)))
         return found
 
     def _build(self, sequences: list[_Sequence]) -> int:
@@ -52,7 +52,8 @@ class Utf8Trees:
         return found
 
 
-def _sequences(chars: CharSet) -> Iterator[_Sequence]:
+def sequences(chars: CharSet) -> Iterator[_Sequence]:
+    """The code points of a set as sequences of ranges of bytes."""
     for low, high in zip(chars[::2], chars[1::2]):
         for first, last in (
             (0, 0x7F),

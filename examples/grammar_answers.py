@@ -105,7 +105,10 @@ def value(expression: str) -> float:
 
     def of(node: ast.AST) -> float:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
-            return float(of(node.left)) ** float(of(node.right)).real
+            power = float(of(node.left)) ** float(of(node.right))
+            if isinstance(power, complex):
+                raise ArithmeticError("a root of a negative number")
+            return power
         if isinstance(node, ast.BinOp):
             return _OPERATORS[type(node.op)](of(node.left), of(node.right))
         if isinstance(node, ast.UnaryOp):

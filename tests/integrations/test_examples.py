@@ -120,6 +120,7 @@ def test_sql_and_arithmetic_at_temperature_one_are_parsed():
     options = {"temperature": 1.0, "seed": 3, "max_tokens": 40}
     queries = module.queries(model, tokenizer, vocabulary, **options)
     assert len(queries) == len(module.QUESTIONS)
+    problems = []
     for query in queries:
         (tree,) = sqlglot.parse(query, read="sqlite")
         names = {column.name.lower() for column in tree.find_all(sqlglot.exp.Column)}
@@ -129,13 +130,14 @@ def test_sql_and_arithmetic_at_temperature_one_are_parsed():
         try:
             module.run(query)
         except sqlite3.Error as error:
-            # SQLite reads it, too: what remains is what functions and widths mean.
-            assert not re.search(r"syntax|no such (table|column)|incomplete", str(error)), query
+            problems.append(f"{error}: {query}")
+    # SQLite reads them, too: what may remain is what functions and widths mean.
+    assert not re.search(r"syntax|no such (table|column)|incomplete", "\n".join(problems))
     expressions = module.expressions(model, tokenizer, vocabulary, **options)
     assert len(expressions) == len(module.PROBLEMS)
     for expression in expressions:
         try:
-            assert isinstance(module.value(expression), (int, float, complex))
+            assert isinstance(module.value(expression), (int, float))
         except ArithmeticError:
             continue
 
@@ -143,9 +145,10 @@ def test_sql_and_arithmetic_at_temperature_one_are_parsed():
 def test_the_value_of_arithmetic():
     module = load("grammar_answers")
     assert module.value("3 * (4 + 5) - -2 ** 2") == 31
-    assert module.value(" 7 // 2 % 2".strip()) == 1
-    with pytest.raises(ArithmeticError):
-        module.value("1 / 0")
+    assert module.value("7 // 2 % 2") == 1
+    for text in ("1 / 0", "(-8) ** 0.5", "9.0 ** 9 ** 9 ** 9"):
+        with pytest.raises(ArithmeticError):
+            module.value(text)
     with pytest.raises(SyntaxError):
         module.value("f(1)")
 

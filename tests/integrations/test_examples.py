@@ -6,6 +6,7 @@ import csv
 import importlib.util
 import json
 import re
+import sqlite3
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+import constrain
 from constrain.cli import _runtime
 from constrain.cli.main import main
 
@@ -46,7 +48,9 @@ def validator(name: str) -> Any:
     )
 
 
-@pytest.mark.parametrize("name", ["extract_tickets", "tool_call", "plain_generate"])
+@pytest.mark.parametrize(
+    "name", ["extract_tickets", "tool_call", "plain_generate", "grammar_answers"]
+)
 def test_each_script_can_be_imported(name):
     assert callable(load(name).main)
 
@@ -106,6 +110,51 @@ def test_tool_call_runs():
 
 @pytest.mark.model
 @needs_model
+def test_sql_and_arithmetic_at_temperature_one_are_parsed():
+    from constrain.models import load_model
+
+    sqlglot = pytest.importorskip("sqlglot")
+    module = load("grammar_answers")
+    model, tokenizer = load_model()
+    vocabulary = constrain.Vocabulary.from_tokenizer(tokenizer, model=model)
+    options = {"temperature": 1.0, "seed": 3, "max_tokens": 40}
+    queries = module.queries(model, tokenizer, vocabulary, **options)
+    assert len(queries) == len(module.QUESTIONS)
+    problems = []
+    for query in queries:
+        (tree,) = sqlglot.parse(query, read="sqlite")
+        names = {column.name.lower() for column in tree.find_all(sqlglot.exp.Column)}
+        # An alias of the query may be used like a column.
+        names -= {alias.alias.lower() for alias in tree.find_all(sqlglot.exp.Alias)}
+        assert names <= set(module.COLUMNS), query
+        try:
+            module.run(query)
+        except sqlite3.Error as error:
+            problems.append(f"{error}: {query}")
+    # SQLite reads them, too: what may remain is what functions and widths mean.
+    assert not re.search(r"syntax|no such (table|column)|incomplete", "\n".join(problems))
+    expressions = module.expressions(model, tokenizer, vocabulary, **options)
+    assert len(expressions) == len(module.PROBLEMS)
+    for expression in expressions:
+        try:
+            assert isinstance(module.value(expression), (int, float))
+        except ArithmeticError:
+            continue
+
+
+def test_the_value_of_arithmetic():
+    module = load("grammar_answers")
+    assert module.value("3 * (4 + 5) - -2 ** 2") == 31
+    assert module.value("7 // 2 % 2") == 1
+    for text in ("1 / 0", "(-8) ** 0.5", "9.0 ** 9 ** 9 ** 9"):
+        with pytest.raises(ArithmeticError):
+            module.value(text)
+    with pytest.raises(SyntaxError):
+        module.value("f(1)")
+
+
+@pytest.mark.model
+@needs_model
 def test_plain_generate_runs():
     module = load("plain_generate")
     texts = module.generate()
@@ -140,8 +189,6 @@ def test_extraction_at_temperature_one_is_valid(data, schema, tmp_path, capfd):
 @needs_model
 def test_generate_streams_what_it_returns(capfd):
     pieces: list[str] = []
-    import constrain
-
     engine = _runtime.open_engine(None, constrain.Choice(["naïve café", "日本語"]))
     sampling = _runtime.Sampling(1.0, None, None, 1, 32)
     result = engine.generate([{"role": "user", "content": "Say it."}], sampling, pieces.append)

@@ -71,28 +71,27 @@ def generate(
         LimitExceededError: not even the shortest text fits the budget; its `needed` is the number
             of tokens that would do.
     """
-    sampler = Sampler(
+    (result,) = generate_batch(
+        model,
+        tokenizer,
+        [prompt],
+        [constraint],
+        max_tokens=max_tokens,
         temperature=temperature,
         top_k=top_k,
         top_p=top_p,
         seed=seed,
         repetition_penalty=repetition_penalty,
         logit_bias=logit_bias,
-    )
-    vocabulary = _vocabulary_of(tokenizer, model, [constraint])
-    sequence = Running(
-        encode_prompt(tokenizer, prompt),
-        constraint,
-        vocabulary,
-        sampler,
-        max_tokens=max_tokens,
-        prefix=encode_prefix(vocabulary, prefix),
         stop=stop,
+        prefixes=[prefix],
         budget=budget,
-        on_text=on_text,
+        forced=forced,
+        speculation=speculation,
+        measure=measure,
+        on_text=None if on_text is None else lambda _, text: on_text(text),
     )
-    decode(model, vocabulary, [sequence], forced=forced, speculation=speculation, measure=measure)
-    return sequence.result()
+    return result
 
 
 def generate_batch(
@@ -168,6 +167,8 @@ def generate_batch(
         except LimitExceededError:
             raise
         except ConstrainError as error:
+            if len(prompts) == 1:
+                raise
             raise ConstrainError(f"prompt {index}: {error}") from error
         sequence.on_token = _numbered(on_token, index)
         sequences.append(sequence)

@@ -25,7 +25,7 @@ over bytes.  Cost: states times classes; a limit bounds the states.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -87,23 +87,7 @@ def whole_terminal(pattern: str, flags: int, limit: int = _MAX_STATES) -> tuple[
     threads = _threads(pattern, flags, whole=True)
     start = threads.start()
     # A state: the threads in no order, and the context.
-    order: list[Any] = [(frozenset(start[0]), start[1])]
-    ids: dict[Any, int] = {}
-    rows: list[list[Range]] = []
-    for state in order:
-        row: list[Range] = []
-        for label in range(1, threads.alphabet.size):
-            target = threads.step_all(state, label)
-            if not target[0]:
-                continue
-            number = ids.get(target)
-            if number is None:
-                number = ids[target] = len(order)
-                order.append(target)
-                if number >= limit:
-                    raise _too_large(pattern, limit)
-            row.append((label, label, number))
-        rows.append(merge_ranges(row))
+    order, rows = _explored((frozenset(start[0]), start[1]), threads, threads.step_all, limit)
     ends = [threads.matched(state) for state in order]
     begins = [None, *(ANYTHING if end else None for end in ends[1:])]
     terminal = minimal_terminal(f"/{pattern}/", rows, begins)
@@ -121,6 +105,31 @@ def _threads(pattern: str, flags: int, *, whole: bool = False) -> Threads:
         ) from error
     except RecursionError as error:
         raise LimitExceededError("regular expression: nesting too deep", limit="nesting") from error
+
+
+def _explored(
+    start: Any, threads: Threads, step: Callable[[Any, int], Any], limit: int
+) -> tuple[list[Any], list[list[Range]]]:
+    """The states that are reached from a start, which is state 0 and not entered again, and their
+    rows over labels; states without threads are left out.  Raises LimitExceededError beyond `limit`."""
+    order: list[Any] = [start]
+    ids: dict[Any, int] = {}
+    rows: list[list[Range]] = []
+    for state in order:
+        row: list[Range] = []
+        for label in range(1, threads.alphabet.size):
+            target = step(state, label)
+            if not target[0]:
+                continue
+            number = ids.get(target)
+            if number is None:
+                number = ids[target] = len(order)
+                order.append(target)
+                if number >= limit:
+                    raise _too_large(threads.pattern, limit)
+            row.append((label, label, number))
+        rows.append(merge_ranges(row))
+    return order, rows
 
 
 def _too_large(pattern: str, limit: int, what: str = "") -> LimitExceededError:
@@ -141,24 +150,7 @@ class _Lexemes:
     def forward(self) -> None:
         """The reachable states of the simulation; state 0 is not entered again."""
         threads = self.threads
-        start = threads.start()
-        ids: dict[Any, int] = {}
-        order: list[Any] = [start]
-        for state in order:
-            row: list[Range] = []
-            for label in range(1, threads.alphabet.size):
-                target = threads.step(state, label)
-                if not target[0]:
-                    continue
-                number = ids.get(target)
-                if number is None:
-                    number = ids[target] = len(order)
-                    order.append(target)
-                    if number >= _MAX_STATES:
-                        raise _too_large(threads.pattern, _MAX_STATES)
-                row.append((label, label, number))
-            self.rows.append(merge_ranges(row))
-        self.states = order
+        self.states, self.rows = _explored(threads.start(), threads, threads.step, _MAX_STATES)
 
     # -- behind the lexeme ---------------------------------------------------------------------
     #

@@ -7,7 +7,7 @@ was read is named in each file; here is the contract itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -130,3 +130,59 @@ class AdapterDriver:
             return self.adapter.mask(np.zeros((1, 100), dtype=np.float32), [sequence])
 
         return {"all legal tokens forbidden": forbid_everything, "narrow logits": narrow}
+
+
+class RequestDriver:
+    """Engines that make a grammar of each request; requests run one after the other.
+
+    A driver has `compile` and `step`, which makes one pass and accepts what is sampled.
+    """
+
+    features = frozenset({"free", "errors", "speculation"})
+    slots = 4
+    vocabulary: Any
+
+    def compile(self, constraint: Any) -> Any:
+        raise NotImplementedError
+
+    def step(
+        self, job: Job, outcome: Outcome, model: Model, grammar: Any, proposed: list[int]
+    ) -> None:
+        raise NotImplementedError
+
+    def run(self, jobs: Sequence[Job], model: Model, drafts: Drafts | None = None) -> list[Outcome]:
+        outcomes = [Outcome() for _ in jobs]
+        for job, outcome in zip(jobs, outcomes):
+            try:
+                grammar = None if job.constraint is None else self.compile(job.constraint)
+            except ValueError as error:
+                outcome.error = error
+                continue
+            while not is_over(outcome, job, self.vocabulary.eos_token_ids):
+                proposed = drafts(job, outcome.tokens) if drafts else []
+                self.step(job, outcome, model, grammar, proposed)
+        return outcomes
+
+    @staticmethod
+    def request(constraint: Any, kinds: Collection[str]) -> tuple[str, Any, bool]:
+        """The kind and the value of a request, and whether its JSON is to be compact.
+
+        Raises ValueError for what an engine with these kinds cannot be asked.
+        """
+        if "response_format" in constraint:
+            inner = constraint["response_format"]["json_schema"]["schema"]
+            constraint = {**constraint, "json_schema": inner}
+        found = [kind for kind in kinds if kind in constraint]
+        if len(found) != 1 or set(constraint) - {*kinds, "whitespace", "response_format"}:
+            raise ValueError("not a request of this engine")
+        if "whitespace" in constraint and "json_schema" not in constraint:
+            raise ValueError("no such option")
+        return found[0], constraint[found[0]], constraint.get("whitespace") == "compact"
+
+    def sampled(
+        self, job: Job, outcome: Outcome, masked: Any, proposed: list[int]
+    ) -> Sequence[int]:
+        """Samples the rows of a pass as `AdapterDriver` does; gives the tokens that are new."""
+        before = len(outcome.tokens)
+        AdapterDriver._accept(self, job, outcome, masked, proposed)  # type: ignore[arg-type]
+        return outcome.tokens[before:]

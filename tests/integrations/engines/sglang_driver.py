@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ import torch
 from constrain.integrations import testkit
 from constrain.integrations.base import Adapter
 from constrain.integrations.testkit import Job, Model, Outcome
-from tests.integrations.engines.drivers import AdapterDriver, Drafts, is_over
+from tests.integrations.engines.drivers import RequestDriver
 
 # --- SGLang --------------------------------------------------------------------------------------
 
@@ -55,11 +57,8 @@ class BaseGrammarBackend:
         return value
 
 
-class SglangDriver:
+class SglangDriver(RequestDriver):
     """The scheduler of SGLang with a draft tree that is a chain."""
-
-    features = frozenset({"free", "errors", "speculation"})
-    slots = 4
 
     def __init__(self) -> None:
         from constrain.integrations import sglang
@@ -73,46 +72,26 @@ class SglangDriver:
         self.backend.invalid_class = InvalidGrammarObject
 
     def compile(self, constraint: Any) -> Any:
-        import json
-
-        if "response_format" in constraint:
-            inner = constraint["response_format"]["json_schema"]["schema"]
-            constraint = {**constraint, "json_schema": inner}
-        names = {"json_schema": "json", "regex": "regex", "lark": "ebnf", "gbnf": "ebnf"}
-        if list(constraint) == ["choice"] and constraint["choice"]:
-            import re
-
-            key = ("regex", "|".join(map(re.escape, constraint["choice"])))
-        else:
-            kinds = [kind for kind in names if kind in constraint]
-            if len(kinds) != 1 or set(constraint) - {*names, "whitespace", "response_format"}:
-                raise ValueError("not a request of SGLang")
-            if "whitespace" in constraint and "json_schema" not in constraint:
-                raise ValueError("no such option")
-            value = constraint[kinds[0]]
-            key = (names[kinds[0]], value if isinstance(value, str) else json.dumps(value))
-        compact = {"whitespace": "compact"} if "whitespace" in constraint else {}
+        names = {
+            "json_schema": "json", "regex": "regex", "choice": "regex", "lark": "ebnf",
+            "gbnf": "ebnf",
+        }  # fmt: skip
+        kind, value, compact = self.request(constraint, names)
+        if kind == "choice":
+            if not value:
+                raise ValueError("nothing to choose from")
+            value = "|".join(map(re.escape, value))
         if compact:  # the kit's schemas are compact; SGLang has no such option for each request
-            self.backend.adapter = Adapter(self.vocabulary, engine="sglang", defaults=compact)
+            self.backend.adapter = Adapter(
+                self.vocabulary, engine="sglang", defaults={"whitespace": "compact"}
+            )
+        key = (names[kind], value if isinstance(value, str) else json.dumps(value))
         grammar = self.backend.get(key)
         if isinstance(grammar, InvalidGrammarObject):
             raise ValueError(grammar.error_message)
         return grammar
 
-    def run(self, jobs: Sequence[Job], model: Model, drafts: Drafts | None = None) -> list[Outcome]:
-        outcomes = [Outcome() for _ in jobs]
-        for job, outcome in zip(jobs, outcomes):
-            try:
-                grammar = None if job.constraint is None else self.compile(job.constraint)
-            except ValueError as error:
-                outcome.error = error
-                continue
-            while not is_over(outcome, job, self.vocabulary.eos_token_ids):
-                proposed = drafts(job, outcome.tokens) if drafts else []
-                self._step(job, outcome, model, grammar, proposed)
-        return outcomes
-
-    def _step(
+    def step(
         self, job: Job, outcome: Outcome, model: Model, grammar: Any, proposed: list[int]
     ) -> None:
         prefixes = [[*outcome.tokens, *proposed[:n]] for n in range(len(proposed) + 1)]
@@ -122,10 +101,8 @@ class SglangDriver:
             self._visit(grammar, mask, [0, *proposed], 0)
             mask = grammar.move_vocab_mask(mask, "cpu")
             grammar.apply_vocab_mask(logits=logits, vocab_mask=mask)
-        before = len(outcome.tokens)
-        AdapterDriver._accept(self, job, outcome, logits.numpy(), proposed)  # type: ignore[arg-type]
-        if grammar is not None:
-            for token in outcome.tokens[before:]:
+        for token in self.sampled(job, outcome, logits.numpy(), proposed):
+            if grammar is not None:
                 grammar.accept_token(token)
 
     def _visit(self, grammar: Any, mask: Any, tokens: list[int], at: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import json
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ import torch
 from constrain.integrations import testkit
 from constrain.integrations.base import Adapter, RequestError
 from constrain.integrations.testkit import Job, Model, Outcome, Step
-from tests.integrations.engines.drivers import AdapterDriver, Drafts, is_over
+from tests.integrations.engines.drivers import AdapterDriver, Drafts, RequestDriver, is_over
 
 # --- vLLM ----------------------------------------------------------------------------------------
 
@@ -233,11 +234,8 @@ class VllmV2Driver(_VllmDriver):
     _accept = AdapterDriver._accept
 
 
-class VllmBackendDriver:
+class VllmBackendDriver(RequestDriver):
     """The structured-output manager: bitmask rows, one for each draft and one more."""
-
-    features = frozenset({"free", "errors", "speculation"})
-    slots = 4
 
     def __init__(self) -> None:
         from constrain.integrations import vllm_backend
@@ -251,44 +249,21 @@ class VllmBackendDriver:
         self.backend = backend
 
     def compile(self, constraint: Any) -> Any:
-        import json
-
-        if "response_format" in constraint:
-            inner = constraint["response_format"]["json_schema"]["schema"]
-            constraint = {**constraint, "json_schema": inner}
-        compact = constraint.get("whitespace") == "compact"
-        self.backend.vllm_config.structured_outputs_config.disable_any_whitespace = compact
         names = {
             "json_schema": "JSON", "regex": "REGEX", "choice": "CHOICE", "lark": "GRAMMAR",
             "gbnf": "GRAMMAR",
         }  # fmt: skip
-        kinds = [kind for kind in names if kind in constraint]
-        if len(kinds) != 1 or set(constraint) - {*names, "whitespace", "response_format"}:
-            raise ValueError("not a structured-output request")  # vLLM itself checks this
-        if "whitespace" in constraint and "json_schema" not in constraint:
-            raise ValueError("no such option")
-        value = constraint[kinds[0]]
-        if kinds[0] in ("json_schema", "choice") and not isinstance(value, str):
+        kind, value, compact = self.request(constraint, names)
+        self.backend.vllm_config.structured_outputs_config.disable_any_whitespace = compact
+        if kind in ("json_schema", "choice") and not isinstance(value, str):
             value = json.dumps(value)
-        kind = types.SimpleNamespace(name=names[kinds[0]])
         return self.backend.compile_grammar(
-            kind, value, stop_token_ids={*self.vocabulary.eos_token_ids}
+            types.SimpleNamespace(name=names[kind]),
+            value,
+            stop_token_ids={*self.vocabulary.eos_token_ids},
         )
 
-    def run(self, jobs: Sequence[Job], model: Model, drafts: Drafts | None = None) -> list[Outcome]:
-        outcomes = [Outcome() for _ in jobs]
-        for job, outcome in zip(jobs, outcomes):
-            try:
-                grammar = None if job.constraint is None else self.compile(job.constraint)
-            except ValueError as error:
-                outcome.error = error
-                continue
-            while not is_over(outcome, job, self.vocabulary.eos_token_ids):
-                proposed = drafts(job, outcome.tokens) if drafts else []
-                self._step(job, outcome, model, grammar, proposed)
-        return outcomes
-
-    def _step(
+    def step(
         self, job: Job, outcome: Outcome, model: Model, grammar: Any, proposed: list[int]
     ) -> None:
         import constrain
@@ -308,10 +283,9 @@ class VllmBackendDriver:
         prefixes = [[*outcome.tokens, *proposed[:n]] for n in range(len(proposed) + 1)]
         logits = torch.from_numpy(np.stack([model.logits(job, prefix) for prefix in prefixes]))
         constrain.apply_bitmask(logits, bitmask)
-        before = len(outcome.tokens)
-        AdapterDriver._accept(self, job, outcome, logits.numpy(), proposed)  # type: ignore[arg-type]
+        tokens = self.sampled(job, outcome, logits.numpy(), proposed)
         if grammar is not None:
-            assert grammar.accept_tokens(job.name, outcome.tokens[before:])
+            assert grammar.accept_tokens(job.name, list(tokens))
 
     def bypassing(self) -> Mapping[str, Callable[[], object]]:
         tag = types.SimpleNamespace(name="STRUCTURAL_TAG")

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from importlib import metadata
 from typing import Any
 
-__all__ = ["CASES", "MAX_TOKENS", "Case", "judge", "main", "messages"]
+__all__ = ["CASES", "MAX_TOKENS", "Case", "Judged", "judge", "main", "messages", "rounds"]
 
 MAX_TOKENS = 90
 
@@ -129,7 +129,15 @@ def judge(case: Case, text: str) -> str | None:
     return next((error.message for error in validator.iter_errors(value)), None)
 
 
-Mode = tuple[str, Callable[[Sequence[Case]], Sequence[str]]]
+Judged = tuple[str, str, str | None]  # a name, a text, and why it is not valid
+
+Mode = tuple[str, Callable[[Sequence[Case]], Sequence[str] | Sequence[Judged]]]
+
+
+def rounds(texts: Sequence[str], cases: Sequence[Case]) -> list[str]:
+    """Texts that come case by case, several of each, in the order of the cases round by round."""
+    count = len(texts) // len(cases)
+    return [texts[n * count + k] for k in range(count) for n in range(len(cases))]
 
 
 def main(
@@ -144,11 +152,13 @@ def main(
         engine: its name.
         packages: distributions whose versions are printed.
         prepare: gets the folder of the model, and the setting if there are any; gives the modes,
-            each a name and a function from cases to texts.
+            each a name and a function from cases to their texts (round by round, where a case has
+            several), or to texts that it has judged itself.
         settings: ways to start the engine, one of which is an argument of the command.
     """
     parser = argparse.ArgumentParser(description=f"SmolLM2 in {engine}, under constraints")
     parser.add_argument("--model", help="the folder of the model (default: SmolLM2)")
+    parser.add_argument("--only", metavar="MODE", action="append", help="run these modes alone")
     if settings:
         parser.add_argument("setting", choices=settings)
     arguments = parser.parse_args()
@@ -161,17 +171,22 @@ def main(
     print(f"{engine}: {versions}, Python {platform.python_version()}", flush=True)
     failed = count = 0
     for mode, run in prepare(model, *([arguments.setting] if settings else [])):
+        if arguments.only and mode not in arguments.only:
+            continue
         start = time.perf_counter()
-        texts = list(run(CASES))
+        texts: list[Any] = list(run(CASES))
         seconds = time.perf_counter() - start
-        for case, text in zip(CASES * (len(texts) // len(CASES)), texts):
-            problem = judge(case, text)
+        judged: list[Judged] = texts
+        if not texts or isinstance(texts[0], str):
+            cases = CASES * (len(texts) // len(CASES))
+            judged = [(case[0], text, judge(case, text)) for case, text in zip(cases, texts)]
+            if not texts or len(texts) % len(CASES):
+                print(f"  {mode}: {len(texts)} texts for {len(CASES)} cases")
+                failed += 1
+        for name, text, problem in judged:
             count += 1
             failed += problem is not None
-            print(f"  {mode}, {case[0]}: {text!r}" + (f"  NOT VALID: {problem}" if problem else ""))
-        if not texts or len(texts) % len(CASES):
-            print(f"  {mode}: {len(texts)} texts for {len(CASES)} cases")
-            failed += 1
+            print(f"  {mode}, {name}: {text!r}" + (f"  NOT VALID: {problem}" if problem else ""))
         print(f"  {mode}: {len(texts)} texts in {seconds:.1f} s", flush=True)
     print(f"{engine}: {count - failed} of {count} texts are valid")
     return 1 if failed else 0

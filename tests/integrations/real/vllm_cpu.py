@@ -16,7 +16,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from tests.integrations.real.cases import CASES, MAX_TOKENS, Case, leave, main, messages
+from tests.integrations.real.cases import CASES, MAX_TOKENS, Case, leave, main, messages, rounds
 
 SETTINGS = ("named", "entry-point", "backend", "backend-speculating", "refused")
 NAME = "constrain.integrations.vllm:LogitsProcessor"
@@ -86,18 +86,7 @@ def prepare(folder: str, setting: str) -> Any:
     ]
     if setting in ("named", "entry-point"):
         modes.append(("as text, mixed", as_text))
-    return [(mode, _ordered(run)) for mode, run in modes]
-
-
-def _ordered(run: Any) -> Any:
-    """Texts in the order of the cases, round by round."""
-
-    def ordered(cases: Sequence[Case]) -> list[str]:
-        texts = run(cases)
-        rounds = len(texts) // len(cases)
-        return [texts[n * rounds + k] for k in range(rounds) for n in range(len(cases))]
-
-    return ordered
+    return [(mode, lambda cases, run=run: rounds(run(cases), cases)) for mode, run in modes]
 
 
 def check_refusals(llm: Any, params: Any) -> None:

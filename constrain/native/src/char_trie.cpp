@@ -105,10 +105,28 @@ CharTrie::CharTrie(const Trie& trie, const CharacterStepper& stepper, uint32_t d
   first_token_.shrink_to_fit();
   first_odd_.shrink_to_fit();
   std::sort(ends_.begin(), ends_.end());
+
+  std::vector<uint8_t> leads(node_count());
+  for (uint32_t n = node_count(); n-- > 0;) {   // children come behind their parents
+    for (const Odd& odd : this->odd({n, n + 1})) leads[n] |= odd.decoder == kEnded;
+    const Run below = children({n, n + 1});
+    for (uint32_t c = below.first; c != below.last && leads[n] == 0; ++c) leads[n] = leads[c];
+  }
+  end_nodes_.push_back({});
+  for (uint32_t i = 0; i < end_nodes_.size(); ++i) {
+    const uint32_t n = end_nodes_[i].node;
+    end_nodes_[i].first_child = static_cast<uint32_t>(end_nodes_.size());
+    const Run below = children({n, n + 1});
+    for (uint32_t c = below.first; c != below.last; ++c) {
+      if (leads[c] != 0) end_nodes_.push_back({c, 0, 0});
+    }
+    end_nodes_[i].last_child = static_cast<uint32_t>(end_nodes_.size());
+  }
+  end_nodes_.shrink_to_fit();
 }
 
 size_t CharTrie::bytes() const {
-  return sizeof(*this) + odd_.capacity() * sizeof(Odd) +
+  return sizeof(*this) + odd_.capacity() * sizeof(Odd) + end_nodes_.capacity() * sizeof(EndNode) +
          (code_points_.capacity() + first_child_.capacity() + first_token_.capacity() +
           first_odd_.capacity() + tokens_.capacity() + ends_.capacity()) *
              sizeof(uint32_t);

@@ -60,7 +60,11 @@ bool JsonMachine::live_bytes(const Config& c, ByteSet& out) {
   if (whitespace_ < Whitespace::kCompact) add_bytes(out, " \n\r\t");
   switch (mode(c)) {
     case Mode::kArrayStart: add_byte(out, ']'); [[fallthrough]];
-    case Mode::kValue: add_bytes(out, "\"[{-0123456789tfn"); break;
+    case Mode::kValue:
+      add_bytes(out, "\"[{tfn");
+      if (mode(c) != Mode::kValue || theory_.number_language(c.w[2]) != kNoNumber)
+        add_bytes(out, "-0123456789");
+      break;
     case Mode::kArrayNext: add_bytes(out, ",]"); break;
     case Mode::kKeyOrEnd: add_byte(out, '}'); [[fallthrough]];
     case Mode::kKey: add_byte(out, '"'); break;

@@ -149,6 +149,41 @@ void LexicalPool::collect_states(LexId id, std::vector<std::pair<uint32_t, uint3
   }
 }
 
+bool LexicalPool::is_lasting(LexId id) const {
+  const Node& n = nodes_[id];
+  switch (n.op) {
+    case Op::kAnything:
+    case Op::kMin: return true;
+    case Op::kRegex: return dfas_[n.a]->lasting(n.b);
+    case Op::kOr:
+      for (const LexId part : lists_.get(n.a)) {
+        if (is_lasting(part)) return true;
+      }
+      return false;
+    case Op::kAnd: {
+      // What lasts can be made as long as is wanted, but two such languages need not agree.
+      bool one = false;
+      for (const LexId part : lists_.get(n.a)) {
+        if (nodes_[part].op == Op::kMin) continue;
+        if (one || !is_lasting(part)) return false;
+        one = true;
+      }
+      return true;
+    }
+    default: return false;
+  }
+}
+
+LexCursor LexicalPool::like(const LexCursor& cursor) {
+  LexCursor result = cursor;
+  // A bound that no token reaches.
+  if (cursor.decoder == kJson && nodes_[cursor.goal].op == Op::kMax &&
+      nodes_[cursor.goal].a >= token_bytes_) {
+    result.goal = kAnything;
+  }
+  return result;
+}
+
 uint32_t LexicalPool::classes_of(const LexCursor& cursor) {
   if (nodes_[cursor.goal].has_sets) return kNoClasses;
   std::vector<std::pair<uint32_t, uint32_t>> parts;

@@ -102,7 +102,8 @@ const LexicalTable* LexicalTables::find(const LexCursor& cursor, uint32_t node) 
   return it == tables_.end() ? nullptr : it->second.get();
 }
 
-const LexicalTable& LexicalTables::get(const LexCursor& cursor, uint32_t node) {
+const LexicalTable& LexicalTables::get(const LexCursor& wanted, uint32_t node) {
+  const LexCursor cursor = stepper_.like(wanted);
   auto& slot = tables_[{cursor, node}];
   if (!slot) {
     slot = build(cursor, node);
@@ -150,14 +151,17 @@ std::unique_ptr<LexicalTable> LexicalTables::build(const LexCursor& cursor, uint
   CharacterStepper* characters =
       use_classes_ && root == 0 ? stepper_.by_characters() : nullptr;
   uint32_t classes = CharacterStepper::kNoClasses;
-  if (characters && characters->at_boundary(cursor.decoder)) {
-    classes = characters->classes_of(cursor);
-  }
+  const bool boundary = characters && characters->at_boundary(cursor.decoder);
+  const bool lasting = boundary && characters->lasting(cursor) && !characters->anything(cursor);
+  if (boundary && !lasting) classes = characters->classes_of(cursor);
   NumberPlace place;
   if (stepper_.number(cursor, place)) {
     walk_number(*table, place, cursor, root);
   } else if (const ByteRegion* region = stepper_.region(cursor)) {
     regions_.fill(*region, cursor.tracked, root, row_.data(), table->remainders_, table->leaps_);
+  } else if (lasting) {
+    ++built_by_class_;
+    visit_ends(*table, *characters, cursor);
   } else if (classes != CharacterStepper::kNoClasses) {
     ++built_by_class_;
     visit_classes(*table, *characters, classes, cursor);
@@ -482,6 +486,40 @@ void LexicalTables::visit_classes(LexicalTable& table, CharacterStepper& stepper
   trie.counted = bytes;
 
   row_ = found_.inside;
+  keep_outcomes(table, rest);
+}
+
+void LexicalTables::visit_ends(LexicalTable& table, CharacterStepper& stepper,
+                               const LexCursor& cursor) {
+  const Plain& all = plain(stepper, cursor.decoder);
+  const auto& rest = plain_remainders(cursor.decoder, cursor.context);
+  row_ = all.inside;
+  found_.clear(words_);
+  const std::span<const CharTrie::EndNode> nodes = all.chars->end_nodes();
+  visits_.assign(1, {0, cursor});
+  while (!visits_.empty()) {
+    const auto [n, at] = visits_.back();
+    visits_.pop_back();
+    ++visits_made_;
+    const CharTrie::EndNode& node = nodes[n];
+    uint32_t outcome = 0;
+    const auto odd = all.chars->odd({node.node, node.node + 1});
+    if (!odd.empty() && stepper.ends(at, outcome)) {
+      uint32_t* row = found_.ended_with(outcome).data();
+      for (const CharTrie::Odd& o : odd) {
+        if (o.decoder == CharTrie::kEnded) set_bit(row, o.token);
+      }
+    }
+    for (uint32_t c = node.first_child; c != node.last_child; ++c) {
+      LexCursor next = at;
+      if (stepper.take(next, all.chars->code_point(nodes[c].node))) visits_.push_back({c, next});
+    }
+  }
+  keep_outcomes(table, rest);
+}
+
+void LexicalTables::keep_outcomes(LexicalTable& table,
+                                  const std::shared_ptr<const RemainderTrie>& rest) {
   std::sort(found_.outcomes.begin(), found_.outcomes.begin() + static_cast<ptrdiff_t>(found_.used),
             [](const Outcome& a, const Outcome& b) { return a.outcome < b.outcome; });
   for (size_t i = 0; i < found_.used; ++i) {

@@ -80,6 +80,7 @@ uint32_t RegexDfa::intern(uint32_t formula, uint32_t context) {
     info.distance = 0;
   }
   if (f.live) info.flags |= kLive;
+  if (terms_->lasting(formula)) info.flags |= kLasting;
   if (f.plain) info.distance = f.min_length;
   if (formula == regex::kFalse) {
     info.flags |= kDead;

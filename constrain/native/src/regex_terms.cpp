@@ -100,6 +100,23 @@ void Terms::work(size_t steps) {
   }
 }
 
+bool Terms::lasting(Id id) const {
+  const Formula& f = formulas_[id];
+  switch (f.kind) {
+    case FormulaKind::kTrue: return true;
+    case FormulaKind::kAtom: {
+      const Chain& c = chains_[f.a];
+      return f.a == kAll || (f.plain && f.live && !c.contextual && c.part == anything_);
+    }
+    case FormulaKind::kOr:
+      for (const Id member : members(f)) {
+        if (lasting(member)) return true;
+      }
+      return false;
+    default: return false;
+  }
+}
+
 size_t Terms::bytes() const {
   return set_bits_.capacity() * sizeof(uint64_t) + class_context_.capacity() * sizeof(uint32_t) +
          parts_.capacity() * sizeof(Part) +

@@ -170,6 +170,9 @@ class Terms {
   bool null(Id formula, uint32_t context) const;
   Id derive(Id formula, uint32_t cls, uint32_t context);
   const Formula& formula(Id id) const { return formulas_[id]; }
+  // Of a union with a member that begins with "anything" and needs nothing of what is around: that
+  // member stays, whatever is read.  False means nothing.
+  bool lasting(Id formula) const;
   size_t bytes() const;
 
  private:

@@ -13,7 +13,7 @@ void Shard::rebuild() {
   tables_.reset();
   pool_.reset();
   pool_ = factory_.make();
-  pool_->set_digit_run(trie_.digit_run());
+  pool_->set_token_lengths(trie_.depth(), trie_.digit_run());
   tables_ = std::make_unique<LexicalTables>(trie_, *pool_, size_, max_memory_ / 2);
   filler_ = std::make_unique<MaskFiller>(trie_, *tables_);
   discarded_ = false;

@@ -51,6 +51,12 @@ class CharTrie {
   // Nodes of the vocabulary's trie behind the byte that ends the unit, and the tokens at them and
   // below, of all tokens.
   std::span<const uint32_t> ends() const { return ends_; }
+  // The nodes from which tokens that end the unit can be reached, as a trie of their own.
+  struct EndNode {
+    uint32_t node = 0;
+    uint32_t first_child = 0, last_child = 0;   // a range of end_nodes()
+  };
+  std::span<const EndNode> end_nodes() const { return end_nodes_; }
   uint32_t node_count() const { return static_cast<uint32_t>(code_points_.size()); }
   size_t bytes() const;
 
@@ -60,6 +66,7 @@ class CharTrie {
   std::vector<uint32_t> tokens_;
   std::vector<Odd> odd_;
   std::vector<uint32_t> ends_;
+  std::vector<EndNode> end_nodes_;
 };
 
 }  // namespace constrain

@@ -130,6 +130,8 @@ class LexicalPool final : public LexicalStepper, public CharacterStepper {
   bool anything(const LexCursor& cursor) const override {
     return cursor.goal == kAnything && cursor.tracked == 0;
   }
+  bool lasting(const LexCursor& cursor) const override { return is_lasting(cursor.goal); }
+  LexCursor like(const LexCursor& cursor) override;
   bool ends(const LexCursor& cursor, uint32_t& outcome) override;
 
   // ---- interned lists and texts
@@ -179,7 +181,10 @@ class LexicalPool final : public LexicalStepper, public CharacterStepper {
   static constexpr uint32_t kNumber = 6u << 28;   // decoder, with kPlainNumber and the phase
   static constexpr uint32_t kPlainNumber = 1u << 27;
   static constexpr uint32_t kDigitsOnly = 1u << 26;
-  void set_digit_run(uint32_t digits) override { digit_run_ = digits; }
+  void set_token_lengths(uint32_t bytes, uint32_t digits) override {
+    token_bytes_ = bytes;
+    digit_run_ = digits;
+  }
   uint32_t digit_run() const { return digit_run_; }
   NumberPool& numbers(bool plain) { return plain ? plain_numbers_ : any_numbers_; }
   bool number(const LexCursor& cursor, NumberPlace& place) const override;
@@ -268,6 +273,7 @@ class LexicalPool final : public LexicalStepper, public CharacterStepper {
   StringSets sets_;
   ByteRegions regions_;
   NumberPool plain_numbers_{true}, any_numbers_{false};
+  bool is_lasting(LexId id) const;
   // A regex that is about to grow, or may be.
   RegexDfa& growing(uint32_t dfa) {
     if (dfa_bytes_[dfa] != kStale) {
@@ -278,7 +284,7 @@ class LexicalPool final : public LexicalStepper, public CharacterStepper {
     return *dfas_[dfa];
   }
 
-  uint32_t digit_run_ = 0;
+  uint32_t token_bytes_ = UINT32_MAX, digit_run_ = 0;   // of the longest in a token
   std::vector<std::unique_ptr<RegexDfa>> dfas_;
   // Bytes of what comes in great numbers, added up as it is made.  Regexes that have grown since
   // bytes() was last asked are added there.

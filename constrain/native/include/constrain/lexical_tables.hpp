@@ -171,6 +171,10 @@ class LexicalTables {
   void walk_bytes(LexicalTable& table, const LexCursor& cursor, uint32_t node);
   void visit_classes(LexicalTable& table, CharacterStepper& stepper, uint32_t classes,
                      const LexCursor& cursor);
+  // Of a cursor that lasts: all that matters is where the unit ends.
+  void visit_ends(LexicalTable& table, CharacterStepper& stepper, const LexCursor& cursor);
+  // Keeps the outcomes that were found.
+  void keep_outcomes(LexicalTable& table, const std::shared_ptr<const RemainderTrie>& rest);
   ClassTrie& class_trie(CharacterStepper& stepper, uint32_t classes, uint32_t decoder);
   void visit_node(ClassTrie& trie, CharacterStepper& stepper, const Plain& all, const Visit& visit,
                   Found& found);

@@ -162,6 +162,8 @@ class CharacterStepper {
   virtual bool take(LexCursor& cursor, uint32_t code_point) = 0;
   // The unit may go on and end in any way, with the outcome that ends() gives here.
   virtual bool anything(const LexCursor& cursor) const = 0;
+  // Whatever follows, the unit can still go on and end: known by its form, so false means nothing.
+  virtual bool lasting(const LexCursor& cursor) const = 0;
   // The unit may end here.
   virtual bool ends(const LexCursor& cursor, uint32_t& outcome) = 0;
 };
@@ -187,6 +189,8 @@ class LexicalStepper {
   // A bound on how many bytes finish appends at any cursor that is reached from this one without
   // ending the unit; 0xFFFFFFFF: none is known.
   virtual uint32_t farthest(const LexCursor&) { return 0xFFFFFFFFu; }
+  // A cursor that no token tells from this one.
+  virtual LexCursor like(const LexCursor& cursor) { return cursor; }
   // The same by characters, or null.
   virtual CharacterStepper* by_characters() { return nullptr; }
   // The region of a byte automaton that the cursor stands in, at the state `cursor.tracked`; null for
@@ -198,8 +202,10 @@ class LexicalStepper {
   virtual bool number(const LexCursor&, NumberPlace&) const { return false; }
   virtual bool step_number(NumberPlace&, uint8_t) { return false; }
   virtual bool number_ends(const NumberPlace&) { return false; }
-  // How many digits follow each other in a token at most.
-  virtual void set_digit_run(uint32_t) {}
+  // How many bytes a token has at most, and how many digits follow each other in one.
+  virtual void set_token_lengths(uint32_t bytes, uint32_t digits) {
+    static_cast<void>(bytes), static_cast<void>(digits);
+  }
 };
 
 }  // namespace constrain

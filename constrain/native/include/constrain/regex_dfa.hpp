@@ -74,6 +74,8 @@ class RegexDfa {
     const uint8_t known = info_[state].flags & kConstantMask;
     return known != 0 ? static_cast<Constant>((known >> kConstantShift) - 1) : find_constant(state);
   }
+  // By its form the pattern goes on behind any text: it looks for something anywhere.
+  bool lasting(uint32_t state) const { return (info_[state].flags & kLasting) != 0; }
   // Some continuation is accepted.  Exact, unless the budget of the search is spent: then true.
   bool live(uint32_t state) {
     const uint8_t flags = info_[state].flags;
@@ -97,6 +99,7 @@ class RegexDfa {
   static constexpr uint8_t kAccepting = 1;
   static constexpr uint8_t kLive = 2;
   static constexpr uint8_t kDead = 4;
+  static constexpr uint8_t kLasting = 8;
   static constexpr uint8_t kConstantShift = 4;
   static constexpr uint8_t kConstantMask = 0x30;  // 0: not known; else 1 + the Constant
 

@@ -3,7 +3,8 @@
     python -m tests.benchmarks.report FOLDER                    prints Markdown
     python -m tests.benchmarks.report FOLDER --write README.md  puts it between the marks there
 
-FOLDER holds what the benchmarks wrote with ``--json``, under any names: each file says what it is.
+FOLDER holds what the benchmarks wrote with ``--json``: files that say what they are, under any names,
+and ``batch.json`` and ``function_calls.json``, which do not.
 Ratios are the medians of the runs. Tables put the runs over the most schemas together, an engine's
 numbers being those of the run with the most engines that it is in; so slow engines may be run apart.
 """
@@ -33,13 +34,13 @@ RATIOS = (
 )
 
 
-def read(folder: Path) -> dict[str, list[dict[str, Any]]]:
-    """The documents of a folder by kind, in the order of their file names."""
-    found: dict[str, list[dict[str, Any]]] = {}
+def read(folder: Path) -> dict[str, list[Any]]:
+    """The documents of a folder by kind (else by file name), in the order of their file names."""
+    found: dict[str, list[Any]] = {}
     for path in sorted(folder.glob("*.json")):
         document = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(document, dict) and "kind" in document:
-            found.setdefault(document["kind"], []).append(document)
+        kind = document.get("kind", path.stem) if isinstance(document, dict) else path.stem
+        found.setdefault(kind, []).append(document)
     return found
 
 
@@ -161,8 +162,8 @@ def ratios(documents: Sequence[Mapping[str, Any]]) -> str:
     return markdown(head, rows)
 
 
-def single_figures(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
-    """Aims that are no ratios: warm masks, vocabularies, latency of decoding."""
+def single_figures(found: Mapping[str, Sequence[Any]]) -> str:
+    """Aims that are no ratios to another engine: masks, vocabularies, decoding, function calls."""
     rows = []
     warm = [
         one["engines"][OWN]["beyond"]["p50"]
@@ -177,6 +178,11 @@ def single_figures(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
         for way, aim in (("from a tokenizer object", "1 s"), ("from its file", "50 ms")):
             value = one["vocabulary_build"][f"{way}, trie included"] * 1000
             rows.append([f"vocabulary of 128k {way}, trie included", aim, f"{number(value)} ms"])
+    for one in found.get("batch", ())[-1:]:
+        for name, times in one.items():
+            ratio = times["2 threads"] / times["64 single calls"]
+            title = f"masks of 64 matchers on 2 threads by 64 single calls, {name}"
+            rows.append([title, "0.6", number(ratio)])
     for one in found.get("end_to_end", ())[-1:]:
         for batch, entry in one["batches"].items():
             rows.append(
@@ -188,10 +194,18 @@ def single_figures(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
                     f" {entry['mask_per_step'] * 1e6:.0f} µs of it masks)",
                 ]
             )
+    for one in found.get("function_calls", ())[-1:]:
+        for entry in one:
+            if entry["way"] == "budget":
+                calls = entry["valid"] + entry["cut off"] + entry["invalid"]
+                title = f"function calls that are valid, {entry['objects']} objects"
+                passes = entry["metrics"]["passes_per_token"]
+                said = f"{entry['valid']} ({passes:.2f} forward passes per token)"
+                rows.append([title, f"{calls} of {calls}", said])
     return markdown(["what", "aim", "measured"], rows) if rows else ""
 
 
-def text(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+def text(found: Mapping[str, Sequence[Any]]) -> str:
     """The section, without its heading."""
     parts: list[str] = []
     documents = found.get("maskbench", [])

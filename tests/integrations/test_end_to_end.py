@@ -46,7 +46,7 @@ def test_same_texts_and_passes(
     for side in ("free", "constrained"):
         assert [t.tokens for t in pair[side]["timings"]] == lengths
         assert [t.passes for t in pair[side]["timings"]] == lengths
-        assert len(pair[side]["steps"]) == max(lengths) - 1
+        assert len(pair[side]["steps"]) == len(pair[side]["cpu"]) == max(lengths) - 1
     assert all(t.mask == 0 for t in pair["free"]["timings"])
     assert all(t.mask > 0 for t in pair["constrained"]["timings"])
 

@@ -133,6 +133,14 @@ def test_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path = tmp_path / f"run-{index}.json"
         path.write_text(json.dumps(document(2.0, base)), encoding="utf-8")
     (tmp_path / "other.json").write_text("[]", encoding="utf-8")
+    batch = {"seen states": {"64 single calls": 10.0, "2 threads": 5.5}}
+    (tmp_path / "batch.json").write_text(json.dumps(batch), encoding="utf-8")
+    calls = [
+        {"way": way, "objects": "open", "valid": 20, "cut off": 1, "invalid": 3}
+        | {"metrics": {"passes_per_token": 0.5}}
+        for way in ("free", "budget")
+    ]
+    (tmp_path / "function_calls.json").write_text(json.dumps(calls), encoding="utf-8")
     readme = tmp_path / "README.md"
     readme.write_text(f"before\n{report.BEGIN}\nstale\n{report.END}\nafter\n", encoding="utf-8")
     monkeypatch.setattr("sys.argv", ["report", str(tmp_path), "--write", str(readme)])
@@ -143,6 +151,10 @@ def test_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "stale" not in text
     assert "| mask, check and advance per token, average | 15 | 10 | 10 | 5, 15, 10 |" in text
     assert "| mask of a second sequence, median, beyond an empty call | 1 µs | 2 µs |" in text
+    assert (
+        "| masks of 64 matchers on 2 threads by 64 single calls, seen states | 0.6 | 0.55 |" in text
+    )
+    assert text.count("open objects | 24 of 24 | 20 (0.50 forward passes per token) |") == 1
     report.main()
     assert readme.read_text(encoding="utf-8") == text
     readme.write_text("nothing", encoding="utf-8")

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from constrain.errors import ConstrainError
 from constrain.schema.spec import JsonSchema
 from constrain.tools.definitions import Tool
 from constrain.tools.errors import ToolError
-from constrain.tools.language import ArgumentsNode, Json, Keywords
+from constrain.tools.language import ArgumentsNode, Json, Keywords, Tagged
 from constrain.tools.surfaces import (
     marked_program,
     may_be_empty,
     python_program,
     tagged_program,
 )
+from constrain.tools.trees import texts_of_style
 
 if TYPE_CHECKING:
     from constrain.program import Program
     from constrain.tools.spelling import Spelling
 
 __all__ = ["arguments_program"]
+
+_MOST_KEPT = 512
+_kept: dict[Any, tuple[Program, bool]] = {}  # servers are sent the same tools with every request
 
 
 def arguments_program(node: ArgumentsNode, spelling: Spelling, order: str) -> tuple[Program, bool]:
@@ -31,9 +35,22 @@ def arguments_program(node: ArgumentsNode, spelling: Spelling, order: str) -> tu
     Raises ToolError for what the schema says.
     """
     program = _schema_program(node.tool, order)
+    if isinstance(node, Json) and node.style.is_plain:
+        return program, False
+    texts = tuple(map(spelling.of, texts_of_style(node)))
+    tags = (node.head, node.tail) if isinstance(node, Tagged) else ()
+    key = (json.dumps(node.tool.closed_parameters), order, node.style, tags, texts)
+    found = _kept.get(key)
+    if found is None:
+        found = _spelled(node, program, spelling)
+        if len(_kept) >= _MOST_KEPT:
+            _kept.clear()
+        _kept[key] = found
+    return found
+
+
+def _spelled(node: ArgumentsNode, program: Program, spelling: Spelling) -> tuple[Program, bool]:
     if isinstance(node, Json):
-        if node.style.is_plain:
-            return program, False
         return marked_program(program, node.style, spelling.of), False
     if isinstance(node, Keywords):
         program = python_program(program, node.style)

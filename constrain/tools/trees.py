@@ -18,7 +18,7 @@ from constrain.tools.language import (
 )
 from constrain.tools.templates import Literal
 
-__all__ = ["texts_of", "without_start"]
+__all__ = ["texts_of", "texts_of_style", "without_start"]
 
 
 def texts_of(tree: Node) -> list[str]:
@@ -38,7 +38,7 @@ def texts_of(tree: Node) -> list[str]:
             todo.append(node.part)
         elif isinstance(node, Calls) and id(node) not in seen:
             seen.add(id(node))
-            for text in _texts_of_style(node.cases[0].arguments) if node.cases else ():
+            for text in texts_of_style(node.cases[0].arguments) if node.cases else ():
                 found[text] = None
             for case in node.cases:
                 found[case.name] = None
@@ -51,7 +51,7 @@ def texts_of(tree: Node) -> list[str]:
     return list(found)
 
 
-def _texts_of_style(node: ArgumentsNode) -> list[str]:
+def texts_of_style(node: ArgumentsNode) -> list[str]:
     """What stands between arguments, whichever they are."""
     if isinstance(node, Json):
         return [node.style.quote]

@@ -22,6 +22,7 @@ from tests.reference import tool_spellings as spellings
 from tests.reference.masks import allowed_bits, allowed_by_trying
 from tests.reference.tool_language import Reference
 from tests.reference.tool_vocabularies import encode, family_vocabulary
+from tests.reference.vocabularies import UnavailableError, load
 
 NAMES = sorted(
     {
@@ -315,3 +316,78 @@ def test_texts_of_arguments_are_judged_strictly(name: str) -> None:
                     assert found == wanted, (tool.name, text)
                     seen[found] += 1
     assert min(seen.values()) >= 10
+
+
+# -- what the named formats do not write by themselves ---------------------------------------------
+
+CDATA = [
+    '<function name="plan"><param name="to"><![CDATA[a</param>]]></param></function>',
+    '<function name="plan"><param name="to"><![CDATA[]]></param></function>',
+    '<function name="plan"><param name="to">x</param><param name="note"><![CDATA[4 x]]></param>'
+    "</function>",
+    '<function name="set"><param name="tone"><![CDATA[ab]]></param><param name="x_a">7</param>'
+    "</function>",
+]
+
+
+@pytest.mark.parametrize("text", CDATA)
+def test_masks_in_cdata(text: str) -> None:
+    """Tokens that hold the beginning or the end of such a string, and that reach into other units."""
+    pieces = [b"<![", b"<![CDATA[", b"![CDATA[a", b"]]></param", b"]]>", b"></param></", b'">x</']
+    tokens: list[bytes | None] = [bytes([one]) for one in range(256)] + pieces + [None]
+    vocabulary = constrain.Vocabulary(tokens, eos_token_ids=[len(tokens) - 1])
+    compiled = constrain.compile(_spec("minicpm5"), vocabulary)
+    matcher = compiled.matcher()
+    for token_id in encode(vocabulary, text):
+        assert token_id in _compare(matcher, vocabulary.size, text)
+        matcher.advance(token_id)
+    assert matcher.is_accepting
+    assert compiled_accepts(compiled, text)
+    message = _spec("minicpm5").parse(text)
+    assert [one.error for one in message.calls] == [None]
+
+
+@pytest.mark.parametrize("name", ["gemma4", "llama-pythonic", "kimi-k3", "minimax-m3", "minicpm5"])
+def test_budgets_are_kept_by_every_token(name: str) -> None:
+    """Near the limit: behind each token that is left, the text can still be finished in time."""
+    form, rng = FORMATS[name], random.Random(name)
+    vocabulary = family_vocabulary(form.special_tokens)
+    matcher = constrain.compile(_spec(name, exact=True), vocabulary).matcher()
+    bitmask = constrain.allocate_bitmask(1, vocabulary.size)
+    needed = matcher.tokens_needed
+    assert needed is not None
+    left = needed + 12
+    while not matcher.is_accepting and left > 0:
+        matcher.fill_bitmask(bitmask, 0, remaining=left)
+        within = allowed_bits(bitmask[0])
+        assert within
+        for token_id in rng.sample(within, min(6, len(within))):
+            after = matcher.fork()
+            after.advance(token_id)
+            rest = after.tokens_needed
+            assert rest is not None
+            assert rest <= left - 1
+        way = matcher.shortest_completion()
+        assert way is not None
+        assert way[0] in within
+        matcher.advance(rng.choice(within) if rng.random() < 0.5 else way[0])
+        left -= 1
+    assert matcher.is_accepting
+
+
+@pytest.mark.parametrize("name", ["qwen3-coder", "gemma4", "llama-pythonic", "minimax-m3"])
+def test_masks_of_a_real_vocabulary(name: str) -> None:
+    """Every token of a real tokenizer tried, at a few places of a call."""
+    try:
+        vocabulary = load("tokenizer-qwen3").vocabulary
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    text = render_message(FORMATS[name], [CALLS[1]])
+    ids = encode(vocabulary, text)
+    matcher = constrain.compile(_spec(name), vocabulary).matcher()
+    places = set(random.Random(name).sample(range(len(ids)), 6))
+    for place, token_id in enumerate(ids):
+        if place in places:
+            _compare(matcher, vocabulary.size, text)
+        matcher.advance(token_id)
+    assert matcher.is_accepting

@@ -45,6 +45,7 @@ class Program:
         property_order: str,
         parts: Iterable[Program] = ...,
         escapes: str = ...,
+        surface: tuple | None = ...,
     ) -> None: ...
 
 class Analyzer:

@@ -24,4 +24,5 @@ def native_program(program: Program) -> _native.Program:
         program.property_order,
         tuple(native_program(part) for part in program.parts),
         program.escapes,
+        None if program.surface is None else tuple(program.surface),
     )

@@ -73,8 +73,9 @@ from __future__ import annotations
 from array import array
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import NamedTuple
 
-__all__ = ["TYPES", "Op", "Program", "ValueKind"]
+__all__ = ["TYPES", "Op", "Program", "Surface", "ValueKind"]
 
 TYPES = ("null", "true", "false", "number", "string", "array", "object")
 
@@ -122,6 +123,49 @@ class ValueKind(IntEnum):
     OBJECT = 6
 
 
+class Surface(NamedTuple):
+    """How the values of a program of kind "json" are written where that is not JSON.
+
+    Texts are bytes: UTF-8, in which special tokens may be spelled (0xFF and three bytes).  A tuple
+    of pieces is texts (bytes) and holes (str): "key" is the key of the member, "type" the type of
+    its value (null, boolean, number, string, array, object), "string" whether that is a string
+    (true, false).
+
+    Attributes:
+        members: "braces" (objects have brackets, as in JSON), "root" (the root, an object, is
+            written as bare members), "nested" (all objects and arrays are).
+        head: before the key of a bare member.
+        between: from the key to the value; its first piece is a text that begins with an ASCII
+            character or a special token, which no key has in it.
+        tail: behind the value.
+        separator: between two bare members.  Whitespace around it, and at the end of `tail`, is
+            free as whitespace of JSON is (compact: exactly as it stands).
+        outer: how strings are written that are values of bare members: "json", "python" (in single
+            or double quotes, with Python's escapes), "unescaped" (in such quotes, without escapes),
+            "tail" (as they are, up to the first text of `tail`).  With "tail" a value's text may be
+            read both as a string and as another value: the program's formulas must say which.
+        inner: the same for all other strings: "json", "python" or "quote" (as they are, between
+            two `quote`; keys of objects are then bare, up to a colon).
+        quote: see `inner`.
+        python_words: True, False and None may stand for true, false and null.
+        cdata: strings up to the tail may stand in ``<![CDATA[...]]>``.
+
+    What a surface cannot write (a string with the tail in it, a key with a space in it) the
+    program's formulas must forbid; `constrain.tools.surfaces` adds that.
+    """
+
+    members: str = "braces"
+    head: bytes = b""
+    between: tuple[bytes | str, ...] = ()
+    tail: tuple[bytes | str, ...] = ()
+    separator: bytes = b""
+    outer: str = "json"
+    inner: str = "json"
+    quote: bytes = b""
+    python_words: bool = False
+    cdata: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Program:
     """A compiled constraint before it meets a vocabulary.
@@ -129,6 +173,7 @@ class Program:
     ``kind`` is "json", "text" or "grammar".  ``whitespace`` is "bounded", "any", "compact" or
     "spaced"; ``numbers`` is "plain" or "any", ``escapes`` "any" or "plain" (see `JsonSchema`); they
     matter to kind "json" only.  All arrays hold int32.
+    ``surface`` is None for JSON.
     ``parts`` are the programs of kind "json" that a grammar embeds, by foreign number; several may
     be one program (see ``constrain/grammar/program.py``).
     """
@@ -146,6 +191,7 @@ class Program:
     property_order: str = "any"
     escapes: str = "any"
     parts: tuple[Program, ...] = ()
+    surface: Surface | None = None
     notes: dict[str, object] = field(default_factory=dict, compare=False, repr=False)
 
     def __hash__(self) -> int:
@@ -157,5 +203,6 @@ class Program:
                 self.strings,
                 self.root,
                 self.parts,
+                self.surface,
             )
         )

@@ -283,10 +283,16 @@ def byte_mask(row: Iterable[Range]) -> int:
 
 def _first_bytes(program: Program) -> int:
     """Bytes with which texts of an embedded program begin, and perhaps more."""
+    surface = program.surface
+    if surface is not None and surface.members != "braces":
+        # bare members: their head, or a key
+        return 1 << surface.head[0] if surface.head else _END - 1
     begins = b'{["-0123456789tfn' + (
         b" \t\n\r" if program.whitespace in ("any", "bounded") else b""
     )
-    return sum(1 << byte for byte in begins)
+    if surface is not None:
+        begins += b"'TFN" + surface.quote[:1]
+    return sum(1 << byte for byte in set(begins))
 
 
 class _Marks:

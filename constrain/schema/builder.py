@@ -62,6 +62,24 @@ class ProgramBuilder:
         self._regex_ids: dict[int, int] = {}
         self._regex_contents: dict[bytes, int] = {}
 
+    @classmethod
+    def resumed(cls, program: Program) -> ProgramBuilder:
+        """The tables of a finished program, to be added to.  Its nodes are not shared with new ones."""
+        builder = cls()
+        builder.nodes = list(program.nodes)
+        builder.args = list(program.args)
+        builder.refs = list(program.refs)
+        builder.values = list(program.values)
+        builder.regexes = list(program.regexes)
+        builder.strings = list(program.strings)
+        for number in range(len(builder.nodes) // 3):
+            op, a, b = builder.nodes[3 * number : 3 * number + 3]
+            if op in (_AND, _OR):
+                builder._lists[number] = tuple(builder.args[a : a + b])
+        for number, text in enumerate(builder.strings):
+            builder._string_ids[text.decode()] = number
+        return builder
+
     # -- nodes -----------------------------------------------------------------------------
 
     def node(self, op: int, a: int = 0, b: int = 0) -> int:

@@ -6,11 +6,17 @@ import json
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from constrain.errors import ConstrainError, UnsupportedError
+from constrain.errors import ConstrainError
 from constrain.schema.spec import JsonSchema
 from constrain.tools.definitions import Tool
 from constrain.tools.errors import ToolError
-from constrain.tools.language import ArgumentsNode, Json
+from constrain.tools.language import ArgumentsNode, Json, Keywords
+from constrain.tools.surfaces import (
+    marked_program,
+    may_be_empty,
+    python_program,
+    tagged_program,
+)
 
 if TYPE_CHECKING:
     from constrain.program import Program
@@ -25,9 +31,17 @@ def arguments_program(node: ArgumentsNode, spelling: Spelling, order: str) -> tu
     Raises ToolError for what the schema says.
     """
     program = _schema_program(node.tool, order)
-    if isinstance(node, Json) and node.style.is_plain:
-        return program, False
-    raise UnsupportedError(f"arguments of style {type(node).__name__} are not compiled yet")
+    if isinstance(node, Json):
+        if node.style.is_plain:
+            return program, False
+        return marked_program(program, node.style, spelling.of), False
+    if isinstance(node, Keywords):
+        program = python_program(program, node.style)
+    else:
+        program = tagged_program(
+            program, node.style, node.head, node.tail, node.tool.closed_parameters, spelling.of
+        )
+    return program, may_be_empty(program)
 
 
 def _schema_program(tool: Tool, order: str) -> Program:

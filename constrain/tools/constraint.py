@@ -18,12 +18,11 @@ from constrain.tools.language import (
     Json,
     Node,
     message_language,
-    texts_of,
     thinking_of,
-    without_start,
 )
 from constrain.tools.named_formats import get_format
 from constrain.tools.parser import ToolCallParser
+from constrain.tools.trees import texts_of, without_start
 
 if TYPE_CHECKING:
     from constrain.grammar.builder import GrammarBuilder

@@ -74,6 +74,7 @@ class _Inference:
         self._asked = ""  # what stands between the user's question and the model's message
         self._parallel = True
         self._prose_after = False
+        self._behind_prose = ""  # what follows such prose
 
     def run(self) -> ToolFormat:
         prober = self._prober
@@ -170,6 +171,10 @@ class _Inference:
         prose = not _BARE.fullmatch(begin + parts.head)
         if section is not None and said_before[header:].strip() == section.end.strip():
             section = Section(section.begin, section.end, bare_end=True)
+        stops = (stop.group(),) if stop else ()
+        if end.strip() and self._behind_prose.startswith(end.strip()):
+            # behind prose that follows the calls: it ends the message and not the calls
+            stops, end = (end.strip(), *stops), ""
         try:
             return ToolFormat(
                 call=parts.template(),
@@ -182,7 +187,7 @@ class _Inference:
                 text=text,
                 reasoning=section,
                 prompted=prompted,
-                stop=(stop.group(),) if stop else (),
+                stop=stops,
                 parallel=self._parallel,
                 prose=prose,
                 prose_after=self._prose_after,
@@ -199,6 +204,8 @@ class _Inference:
         at = probe.rendered.index(TEXT) + len(TEXT)
         place = probe.rendered.find(parts.first_word, at)
         self._prose_after = 0 <= probe.rendered.find(parts.first_word) < at and place < 0
+        if self._prose_after:
+            self._behind_prose = probe.rendered[at:].lstrip()
         return None if place < 0 else probe.rendered[at:place]
 
     def _begin(

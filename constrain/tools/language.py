@@ -63,11 +63,13 @@ __all__ = [
     "Text",
     "Thinking",
     "message_language",
+    "sequence",
     "thinking_of",
 ]
 
 _BRACKET = re.compile(r"[<>\[\]{}|]")
 _DIGITS = "0123456789"
+_COUNTED = 6  # calls whose numbers are known; behind them any larger number
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _ID_LENGTH = 9  # what the strictest chat templates ask for
 
@@ -266,7 +268,8 @@ class _Language:
         self._answer = answer
         chosen = set(choice.names)
         self._tools = [] if choice.mode == "none" else [one for one in tools if one.name in chosen]
-        self._cases: dict[str, Calls] = {}
+        self._cases: dict[tuple[str, int | None], Calls] = {}
+        self._made: dict[str, ArgumentsNode] = {}
 
     def message(self) -> Node:
         form, thinking = self._form, self._thinking
@@ -274,19 +277,19 @@ class _Language:
         if calls is None:
             body = self._prose()
         elif self._choice.mode == "required":
-            body = _sequence(Space(""), Repeat(self._empty_text(), 0, 1), calls)
+            body = sequence(Space(""), Repeat(self._empty_text(), 0, 1), calls)
         elif form.prose and self._answer is None:
             body = Choice(
-                (self._prose(), _sequence(Repeat(self._prose(False), 0, 1), Space(""), calls))
+                (self._prose(), sequence(Repeat(self._prose(False), 0, 1), Space(""), calls))
             )
         else:
-            body = Choice((self._prose(), _sequence(Space(""), calls)))
+            body = Choice((self._prose(), sequence(Space(""), calls)))
         section = form.reasoning
         if section is None:
-            return _sequence(body, Space(""))
+            return sequence(body, Space(""))
         if thinking.state == "open":
             inner = Space("") if thinking.mode is None else Free(self._unthinkable(section))
-            lead: Node = _sequence(inner, self._text(section.end), Space(""))
+            lead: Node = sequence(inner, self._text(section.end), Space(""))
         elif thinking.mode is None or thinking.state == "closed":
             lead = Chain(())
         elif thinking.mode == "required":
@@ -294,8 +297,8 @@ class _Language:
         else:
             lead = Repeat(self._thought(section), 0, 1)
             if section.bare_end:
-                lead = Choice((lead, _sequence(self._text(section.end), Space(""))))
-        return _sequence(lead, body, Space(""))
+                lead = Choice((lead, sequence(self._text(section.end), Space(""))))
+        return sequence(lead, body, Space(""))
 
     # -- prose and thought ---------------------------------------------------------------------
 
@@ -309,7 +312,7 @@ class _Language:
             parts = [Space(""), self._text(form.text.begin), inner, self._text(form.text.end)]
         if not alone:
             parts.append(self._text(form.after_text))
-        return _sequence(*parts)
+        return sequence(*parts)
 
     def _empty_text(self) -> Node:
         """A marked section of prose without any, before calls that are a must."""
@@ -318,10 +321,10 @@ class _Language:
             return Chain(())
         between = self._text(self._form.after_text)
         empty = (self._text(text.begin), Space(""), self._text(text.end))
-        return _sequence(Space(""), *empty, between)
+        return sequence(Space(""), *empty, between)
 
     def _thought(self, section: Section) -> Node:
-        return _sequence(
+        return sequence(
             Space(""),
             self._text(section.begin),
             Free(self._unthinkable(section)),
@@ -363,27 +366,47 @@ class _Language:
 
     def _calls(self) -> Node:
         """All calls of the message."""
-        section, form = self._section(), self._form
+        section, form = self._section(0), self._form
         if form.prose_after and self._answer is None and self._choice.mode == "auto":
-            section = _sequence(section, Repeat(_sequence(Space(""), self._prose()), 0, 1))
+            section = sequence(section, Repeat(sequence(Space(""), self._prose()), 0, 1))
         if not self._parallel or self._thinking.mode is None or form.reasoning is None:
             return section
         if not form.reasoning.begin.strip():
             return section
-        more = _sequence(Space(""), self._thought(form.reasoning), section)
-        return _sequence(section, Repeat(more))
+        again = self._section(None) if self._is_counted() else section
+        more = sequence(Space(""), self._thought(form.reasoning), again)
+        return sequence(section, Repeat(more))
 
-    def _section(self) -> Node:
-        parts: list[Node] = [self._call(True)]
+    def _section(self, count: int | None) -> Node:
+        """Calls behind so many others; None: it is not known behind how many."""
+        parts: list[Node] = [self._call(True, count)]
         if self._parallel:
-            parts.append(Repeat(self._call(False)))
+            parts.append(self._further(count))
         ending = self._form.ending()
         last = ending[-1] if ending else None
         if isinstance(last, SpaceAtom):  # what ends the message is free
-            return _sequence(*parts, *self._written(ending[:-1]), Space(last.text))
-        return _sequence(*parts, *self._written(ending))
+            return sequence(*parts, *self._written(ending[:-1]), Space(last.text))
+        return sequence(*parts, *self._written(ending))
 
-    def _call(self, first: bool) -> Node:
+    def _further(self, count: int | None) -> Node:
+        """Any number of further calls; where they are counted, the first ones each by its number."""
+        if count is None or not self._is_counted():
+            return Repeat(self._call(False, None))
+        rest: Node = Repeat(self._call(False, _COUNTED))
+        for number in range(_COUNTED - 1, count, -1):
+            rest = Repeat(sequence(self._call(False, number), rest), 0, 1)
+        return rest
+
+    def _is_counted(self) -> bool:
+        """Whether calls have a number."""
+        templates = (self._form.call, *self._form.variants)
+        return any(
+            isinstance(one, Hole) and one.kind == "index"
+            for template in templates
+            for one in (*self._form.opening(True, template), *self._form.closing(template))
+        )
+
+    def _call(self, first: bool, count: int | None) -> Node:
         form = self._form
         templates = (form.call, *form.variants)
         options = []
@@ -396,13 +419,16 @@ class _Language:
             lead: list[Node] = []
             if first and before and isinstance(before[0], SpaceAtom):
                 lead, before = self._atoms(before[:1]), before[1:]
-            nodes = (*lead, *self._written(before), self._dispatch(template))
-            options.append(_sequence(*nodes))
+            nodes = (*lead, *self._written(before, None, count), self._dispatch(template, count))
+            options.append(sequence(*nodes))
         return options[0] if len(options) == 1 else Choice(tuple(options))
 
-    def _dispatch(self, template: str) -> Calls:
-        """The tools' calls from their names on: the same for first and further calls."""
-        found = self._cases.get(template)
+    def _dispatch(self, template: str, count: int | None) -> Calls:
+        """The tools' calls from their names on: the same for first and further calls, as far as
+        their numbers are not written."""
+        if not self._is_counted():
+            count = None
+        found = self._cases.get((template, count))
         if found is None:
             opening, closing = self._form.opening(True, template), self._form.closing(template)
             holes = [
@@ -410,16 +436,16 @@ class _Language:
             ]
             hole, middle = opening[holes[0]], opening[holes[0] + 1 :]
             named = len(holes) > 1
-            shared = None if named else _sequence(*self._written(middle))
+            shared = None if named else sequence(*self._written(middle, None, count))
             again = any(isinstance(one, Hole) and one.kind == "name" for one in closing)
-            ending = None if again else _sequence(*self._written(closing))
-            found = self._cases[template] = Calls(
+            ending = None if again else sequence(*self._written(closing, None, count))
+            found = self._cases[template, count] = Calls(
                 tuple(
                     Case(
                         self._name(tool, hole, middle),
-                        shared or _sequence(*self._written(middle, tool)),
+                        shared or sequence(*self._written(middle, tool, count)),
                         self._arguments(tool),
-                        ending or _sequence(*self._written(closing, tool)),
+                        ending or sequence(*self._written(closing, tool, count)),
                     )
                     for tool in self._tools
                 )
@@ -427,6 +453,12 @@ class _Language:
         return found
 
     def _arguments(self, tool: Tool) -> ArgumentsNode:
+        found = self._made.get(tool.name)
+        if found is None:
+            found = self._made[tool.name] = self._new_arguments(tool)
+        return found
+
+    def _new_arguments(self, tool: Tool) -> ArgumentsNode:
         style = self._form.arguments
         if isinstance(style, JsonArguments):
             return Json(tool, style)
@@ -439,17 +471,21 @@ class _Language:
     # -- texts ---------------------------------------------------------------------------------
 
     def _text(self, text: str) -> Node:
-        return _sequence(*self._atoms(loose_text(text)))
+        return sequence(*self._atoms(loose_text(text)))
 
-    def _written(self, atoms: Sequence[Atom], tool: Tool | None = None) -> list[Node]:
+    def _written(
+        self, atoms: Sequence[Atom], tool: Tool | None = None, count: int | None = None
+    ) -> list[Node]:
         """The nodes of a part of a call."""
-        nodes = self._atoms(atoms, tool)
+        nodes = self._atoms(atoms, tool, count)
         if not self._exact:
             return nodes
         fixed = [Text(one.text) if isinstance(one, Space) else one for one in nodes]
         return [one for one in fixed if one != Text("")]
 
-    def _atoms(self, atoms: Sequence[Atom], tool: Tool | None = None) -> list[Node]:
+    def _atoms(
+        self, atoms: Sequence[Atom], tool: Tool | None = None, count: int | None = None
+    ) -> list[Node]:
         nodes: list[Node] = []
         for number, atom in enumerate(atoms):
             if isinstance(atom, SpaceAtom):
@@ -457,13 +493,23 @@ class _Language:
             elif not isinstance(atom, Hole):
                 nodes.append(Text(atom.text))
             elif atom.kind == "index":
-                more = Chain((Symbols(_DIGITS[1:], 1, 1), Symbols(_DIGITS, 0, 8)))
-                nodes.append(Choice((Text("0"), more)))
+                nodes.append(self._number(count))
             elif atom.kind == "name" and tool is not None:
                 nodes.append(Text(self._name(tool, atom, atoms[number + 1 :])))
             else:
                 nodes.append(Symbols(_LETTERS + _DIGITS, _ID_LENGTH, _ID_LENGTH))
         return nodes
+
+    def _number(self, count: int | None) -> Node:
+        """The number of a call behind `count` others: `_COUNTED` stands for that many or more."""
+        number = None if count is None else count + self._form.first_index
+        if count is not None and count < _COUNTED:
+            return Text(str(number))
+        longer = Chain((Symbols(_DIGITS[1:], 1, 1), Symbols(_DIGITS, 0, 8)))
+        if number is None or number > 9:
+            return Choice((Text("0"), longer))
+        two = Chain((Symbols(_DIGITS[1:], 1, 1), Symbols(_DIGITS, 1, 8)))
+        return Choice((Symbols(_DIGITS[number:], 1, 1), two))
 
     @staticmethod
     def _name(tool: Tool, hole: Atom, behind: Sequence[Atom]) -> str:
@@ -477,7 +523,7 @@ class _Language:
         return tool.name
 
 
-def _sequence(*parts: Node) -> Chain:
+def sequence(*parts: Node) -> Chain:
     """One after the other; chains are opened, neighbouring spaces are one."""
     flat: list[Node] = []
     for one in parts:
@@ -487,70 +533,3 @@ def _sequence(*parts: Node) -> Chain:
             else:
                 flat.append(part)
     return Chain(tuple(flat))
-
-
-def texts_of(tree: Node) -> list[str]:
-    """Every text of a tree, each once."""
-    found: dict[str, None] = {}
-    todo: list[Node] = [tree]
-    seen: set[int] = set()
-    while todo:
-        node = todo.pop()
-        if isinstance(node, Text):
-            found[node.text] = None
-        elif isinstance(node, Chain):
-            todo += node.parts
-        elif isinstance(node, Choice):
-            todo += node.options
-        elif isinstance(node, Repeat):
-            todo.append(node.part)
-        elif isinstance(node, Calls) and id(node) not in seen:
-            seen.add(id(node))
-            for case in node.cases:
-                found[case.name] = None
-                if id(case.middle) not in seen:
-                    seen.add(id(case.middle))
-                    todo.append(case.middle)
-                if id(case.closing) not in seen:
-                    seen.add(id(case.closing))
-                    todo.append(case.closing)
-    return list(found)
-
-
-def without_start(tree: Node, text: str) -> Node:
-    """What may follow where a message has begun with `text`.
-
-    Raises ToolFormatError if no message begins with it literally.
-    """
-    if not text:
-        return tree
-    rest = _rest(tree, text)
-    if rest is None:
-        raise ToolFormatError(f"no message begins with {text!r}", field="prompted")
-    return rest
-
-
-def _rest(node: Node, text: str) -> Node | None:
-    if isinstance(node, Text):
-        return Text(node.text[len(text) :]) if node.text.startswith(text) else None
-    if isinstance(node, Choice):
-        found = [one for one in (_rest(option, text) for option in node.options) if one is not None]
-        return Choice(tuple(found)) if found else None
-    if isinstance(node, Chain) and node.parts:
-        head, tail = node.parts[0], Chain(node.parts[1:])
-        options: list[Node] = []
-        inner: Node = head.part if isinstance(head, Repeat) else head
-        begun = _rest(inner, text)
-        if begun is not None:
-            more: tuple[Node, ...] = ()
-            if isinstance(head, Repeat) and head.most != 1:
-                most = None if head.most is None else head.most - 1
-                more = (Repeat(head.part, max(head.least - 1, 0), most),)
-            options.append(_sequence(begun, *more, tail))
-        if isinstance(head, Space) or (isinstance(head, Repeat) and head.least == 0):
-            skipped = _rest(tail, text)
-            if skipped is not None:
-                options.append(skipped)
-        if options:
-            return options[0] if len(options) == 1 else Choice(tuple(options))
-    return None

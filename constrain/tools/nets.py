@@ -266,6 +266,8 @@ class _Builder:
             if empty:
                 # nothing at all is written for them: the closing follows the middle
                 extra[ready] = extra[behind] + extra.get(ready, [])
+                if behind in finals:
+                    finals.add(ready)
         rows = [
             sorted([*((b, b, t) for b, t in row.items()), *extra.get(number, ())])
             for number, row in enumerate(trie)

@@ -20,7 +20,13 @@ from constrain.tools.readers import (
     value_types,
 )
 from constrain.tools.templates import Atom, Literal
-from constrain.tools.values import item_schema, json_types, property_schema, to_json
+from constrain.tools.values import (
+    declared_names,
+    item_schema,
+    json_types,
+    property_schema,
+    to_json,
+)
 
 __all__ = ["TaggedReader"]
 
@@ -41,7 +47,7 @@ class TaggedReader:
         self._closing = closing
         self._head, self._tail = head_and_tail(form)
         self._separator = style.separator.strip()
-        self._names = Names.of((), _declared(tool))
+        self._names = Names.of((), declared_names(tool.parameters))
         self._values: dict[str, Any] = {}
         self._key: str | None = None
         self._types = _STRING
@@ -93,14 +99,15 @@ class TaggedReader:
 
     def _between(self, text: str, at: int, final: bool) -> tuple[int, str]:
         status, end, holes = self._follows(text, at, final, not self._values)
-        if status is Status.YES:
-            return end, self._begin_value(holes)
         closing = self._closes(text, at, final)
-        if Status.MORE in (status, closing):
-            return at, ""
-        if closing is Status.YES:
+        # where any key is possible, the closing text may look like one
+        if status is Status.YES and closing is not Status.YES:
+            return end, self._begin_value(holes)
+        if closing is Status.YES and status is not Status.MORE:
             self.done = True
             return at, "}" if self._values else "{}"
+        if Status.MORE in (status, closing):
+            return at, ""
         raise ArgumentReadError("expected an argument or the end of the call")
 
     def _begin_value(self, holes: dict[str, str]) -> str:
@@ -212,12 +219,3 @@ class TaggedReader:
         if len(result) != len(members):
             raise ArgumentReadError(f"{key}: a member occurs twice")
         return result
-
-
-def _declared(tool: Tool) -> list[str] | None:
-    """The names of the arguments, or None where the schema may have others."""
-    parameters = tool.parameters
-    open_keys = {"patternProperties", "$ref", "allOf", "anyOf", "oneOf", "if", "dependentSchemas"}
-    if open_keys & set(parameters) or parameters.get("additionalProperties", False) is not False:
-        return None
-    return list(parameters.get("properties") or {})

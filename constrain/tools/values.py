@@ -16,7 +16,14 @@ from typing import Any
 from constrain.errors import ConstrainError
 from constrain.tools.partial import JsonReader, JsonReadError
 
-__all__ = ["ValueReadError", "json_types", "property_schema", "read_python", "read_text_value"]
+__all__ = [
+    "ValueReadError",
+    "declared_names",
+    "json_types",
+    "property_schema",
+    "read_python",
+    "read_text_value",
+]
 
 ALL_TYPES = frozenset({"string", "number", "boolean", "null", "array", "object"})
 _MAX_DEPTH = 100
@@ -111,6 +118,14 @@ def property_schema(schema: Any, key: str, root: Mapping[str, Any]) -> Any:
             continue
     extra = schema.get("additionalProperties", True)
     return extra if isinstance(extra, Mapping) else True
+
+
+def declared_names(parameters: Mapping[str, Any]) -> list[str] | None:
+    """The names of the arguments, or None where the schema may have others."""
+    open_keys = {"patternProperties", "$ref", "allOf", "anyOf", "oneOf", "if", "dependentSchemas"}
+    if open_keys & set(parameters) or parameters.get("additionalProperties", False) is not False:
+        return None
+    return list(parameters.get("properties") or {})
 
 
 def item_schema(schema: Any, root: Mapping[str, Any]) -> Any:

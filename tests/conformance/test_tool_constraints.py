@@ -6,25 +6,24 @@ and as text, and spoiled ones are refused.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import constrain
+from constrain.tools.chat_templates import template_renderer
 from constrain.tools.definitions import make_tools
 from constrain.tools.formats import ToolFormat
+from constrain.tools.inference import infer_format
 from constrain.tools.named_formats import get_format
 from constrain.tools.render import render_message
 from tests.reference.tool_renderings import FORMAT_OF, as_written, cuts, renderings, tools, wanted
 from tests.reference.tool_vocabularies import encode, family_vocabulary, real_vocabulary
 from tests.reference.vocabularies import load
 
-PLAIN = sorted(
-    template
-    for template, name in FORMAT_OF.items()
-    if getattr(get_format(name).arguments, "quote", "") == '"'
-)
+TEMPLATES = sorted(FORMAT_OF)
 INSIDE = ("\\\\ </tool_call> ", "\\ </tool_call> ")  # of a string, not of the message
 
 
@@ -49,9 +48,8 @@ def _vocabularies(form: ToolFormat) -> list[constrain.Vocabulary]:
     return found if real is None else [*found, real]
 
 
-@pytest.mark.parametrize("template", PLAIN)
-def test_messages_are_accepted(template: str, shared_root: Path) -> None:
-    form, made = get_format(FORMAT_OF[template]), make_tools(tools(shared_root))
+def _check_messages(template: str, form: ToolFormat, made: Any, vocabularies: Any) -> None:
+    """All messages of a template are accepted, and read back as the calls that they say."""
     for rendering in renderings()[template]:
         text, prompt = as_written(rendering, form)
         spec = constrain.ToolCalls(
@@ -59,10 +57,10 @@ def test_messages_are_accepted(template: str, shared_root: Path) -> None:
             format=form,
             prompt=prompt,
             reasoning="optional" if form.reasoning else None,
-            whitespace="bounded",
             escapes="any",
+            whitespace="bounded",
         )
-        for number, vocabulary in enumerate(_vocabularies(form)):
+        for number, vocabulary in enumerate(vocabularies):
             compiled = constrain.compile(spec, vocabulary)
             read = []
             for message in cuts(form, text):
@@ -70,6 +68,26 @@ def test_messages_are_accepted(template: str, shared_root: Path) -> None:
                     calls = spec.parse(message).calls
                     read.append([(one.name, one.arguments) for one in calls])
             assert wanted(rendering) in read, (rendering["scenario"], vocabulary, text)
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_messages_are_accepted(template: str, shared_root: Path) -> None:
+    form, made = get_format(FORMAT_OF[template]), make_tools(tools(shared_root))
+    _check_messages(template, form, made, _vocabularies(form))
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_messages_are_accepted_in_inferred_formats(template: str, shared_root: Path) -> None:
+    """Needs the templates themselves, in the folder that CONSTRAIN_TEMPLATES names."""
+    folder = os.environ.get("CONSTRAIN_TEMPLATES")
+    if not folder:
+        pytest.skip("CONSTRAIN_TEMPLATES does not name a folder of chat templates")
+    path = Path(folder) / f"{template}.jinja"
+    if not path.is_file():
+        pytest.skip(f"there is no template {path}")
+    text = path.read_text(encoding="utf-8")
+    form = infer_format(template_renderer(text, bos_token="<bos>", eos_token="<eos>"))
+    _check_messages(template, form, make_tools(tools(shared_root)), [family_vocabulary(())])
 
 
 def _spoiled(form: ToolFormat) -> dict[str, str]:
@@ -106,7 +124,7 @@ def _spoiled(form: ToolFormat) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize("template", PLAIN)
+@pytest.mark.parametrize("template", TEMPLATES)
 def test_spoiled_messages_are_refused(template: str, shared_root: Path) -> None:
     form, made = get_format(FORMAT_OF[template]), make_tools(tools(shared_root))
     spec = constrain.ToolCalls(made, format=form, tool_choice="required", parallel=False)

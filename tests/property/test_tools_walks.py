@@ -41,8 +41,8 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     "stop": {"type": "object", "properties": {}, "additionalProperties": False},
 }
 TOOLS = make_tools([{"name": name, "parameters": one} for name, one in SCHEMAS.items()])
-NAMES = sorted({one.name for one in FORMATS.values() if getattr(one.arguments, "quote", "") == '"'})
-TOKENS = 120
+NAMES = sorted({one.name for one in FORMATS.values()})
+TOKENS = 80  # beside those that the shortest call needs
 
 
 def walk(compiled: Any, rng: random.Random) -> list[int]:
@@ -51,7 +51,9 @@ def walk(compiled: Any, rng: random.Random) -> list[int]:
     matcher = compiled.matcher()
     bitmask = constrain.allocate_bitmask(1, vocabulary.size)
     ids: list[int] = []
-    for left in range(TOKENS, 0, -1):
+    needed = matcher.tokens_needed
+    assert needed is not None
+    for left in range(needed + TOKENS, 0, -1):
         matcher.fill_bitmask(bitmask, 0, remaining=left)
         bits = np.unpackbits(bitmask[0].view(np.uint8), bitorder="little")[: vocabulary.size]
         allowed = np.flatnonzero(bits)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -14,9 +15,10 @@ from constrain.tools.errors import (
     ToolError,
     ToolFormatError,
 )
-from constrain.tools.formats import JsonArguments, Section, ToolFormat
-from constrain.tools.language import Chain, Text, without_start
+from constrain.tools.formats import JsonArguments, Section, TaggedArguments, ToolFormat
+from constrain.tools.language import Chain, Text
 from constrain.tools.named_formats import FORMATS
+from constrain.tools.trees import without_start
 from tests.reference.tool_vocabularies import encode, family_vocabulary
 
 ADD = {
@@ -254,6 +256,77 @@ def test_a_delimiter_that_no_token_writes_is_named() -> None:
     )
     matcher = constrain.compile(spec, special).matcher()
     assert matcher.try_advance(len(letters) + 1)
+
+
+def test_a_delimiter_of_arguments_that_no_token_writes_is_named() -> None:
+    written = b"abcdefghijklmnopqrstuvwxyz_<>/=\n"
+    tokens: list[bytes | None] = [bytes([one]) for one in written] + [None]
+    vocabulary = constrain.Vocabulary(tokens, eos_token_ids=[len(written)])
+    constrain.compile(constrain.ToolCalls([NOW], format="qwen3-coder"), vocabulary)
+    with pytest.raises(ToolFormatError, match=r"cannot be written: no tokens .* spell"):
+        constrain.compile(constrain.ToolCalls([NOW], format="minimax-m2"), vocabulary)
+    with pytest.raises(ToolFormatError, match=r"cannot be written: no tokens .* spell"):
+        constrain.compile(constrain.ToolCalls([NOW], format="gemma4"), vocabulary)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "options", "message"),
+    [
+        ("<p=$key>$value}", {}, "'}' may stand inside of a value"),
+        ("<p=$key>$value</p>", {"values": "xml"}, "values: must be one of json, python, nested"),
+        ("<p=$key>é$value</p>", {}, None),
+        ("<p=${key}é>$value</p>", {}, "an ASCII character must follow the key"),
+        ("<p t=$type k=$key>$value</p>", {}, "the type of a value stands behind its key"),
+        ("<p=$key>$value</p=$type>", {}, "the type of a value stands before the value"),
+        (" <p=$key>$value</p>", {}, "a parameter begins with its text"),
+        ("<p=$key>$value\n", {}, "a parameter ends with a text"),
+        (
+            "<p=$key t=$type>$value</p>",
+            {"values": "nested"},
+            "nested values have neither types nor separators",
+        ),
+        ("<p>$value</p>", {}, "needs $key before $value"),
+        ("<p=$key>$value", {}, "needs a text after $value"),
+    ],
+)
+def test_parameters_that_leave_open_where_something_ends(
+    parameter: str, options: dict[str, Any], message: str | None
+) -> None:
+    def make() -> Any:
+        style = TaggedArguments(parameter, **options)
+        form = ToolFormat("<c=$name>$arguments</c>", style)
+        return constrain.ToolCalls([ADD], format=form).program()
+
+    if message is None:
+        assert make().parts
+        return
+    with pytest.raises(ToolFormatError, match=re.escape(message)):
+        make()
+
+
+def test_calls_are_counted() -> None:
+    def compiled(**options: Any) -> Any:
+        spec = constrain.ToolCalls([NOW], format="kimi-k2", **options)
+        return constrain.compile(spec, family_vocabulary(()))
+
+    def text(*numbers: int) -> str:
+        calls = "".join(
+            f"<|tool_call_begin|>functions.now:{one}<|tool_call_argument_begin|>{{}}<|tool_call_end|>"
+            for one in numbers
+        )
+        return f"<|tool_calls_section_begin|>{calls}<|tool_calls_section_end|>"
+
+    def accepts(constraint: Any, *numbers: int) -> bool:
+        matcher = constraint.matcher()
+        return all(map(matcher.try_advance, text(*numbers).encode())) and matcher.is_accepting
+
+    many, one = compiled(), compiled(parallel=False, tool_choice="required")
+    assert accepts(many, *range(9))
+    assert accepts(one, 0)
+    for wrong in ((1,), (0, 0), (0, 2), (0, 1, 2, 3, 3), (0, 1, 2, 3, 4, 5, 1)):
+        assert not accepts(many, *wrong), wrong
+    assert not accepts(one, 1)
+    assert not accepts(one, 0, 1)
 
 
 # -- the specification as a value ----------------------------------------------------------------

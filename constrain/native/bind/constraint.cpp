@@ -19,10 +19,68 @@ namespace constrain::bind {
 namespace {
 
 using SharedProgram = std::shared_ptr<const Program>;
+
+std::string text_of(nb::handle bytes) {
+  if (!PyBytes_Check(bytes.ptr())) throw nb::type_error("texts of a surface are bytes");
+  return {PyBytes_AS_STRING(bytes.ptr()), static_cast<size_t>(PyBytes_GET_SIZE(bytes.ptr()))};
+}
+
+// Bytes, or the name of a hole.
+std::vector<Surface::Piece> pieces_of(nb::handle pieces) {
+  using Kind = Surface::Piece::Kind;
+  std::vector<Surface::Piece> out;
+  for (nb::handle piece : nb::iter(pieces)) {
+    if (PyBytes_Check(piece.ptr())) {
+      out.push_back({Kind::kText, text_of(piece)});
+      continue;
+    }
+    const auto name = nb::cast<std::string>(piece);
+    if (name != "key" && name != "type" && name != "string") {
+      throw nb::value_error("a hole of a surface is key, type or string");
+    }
+    out.push_back({name == "key" ? Kind::kKey : name == "type" ? Kind::kType : Kind::kString, {}});
+  }
+  return out;
+}
+
+Surface::Strings strings_of(nb::handle name) {
+  const auto text = nb::cast<std::string>(name);
+  constexpr const char* kNames[] = {"json", "python", "quote", "tail", "unescaped"};
+  for (uint8_t i = 0; i < 5; ++i) {
+    if (text == kNames[i]) return static_cast<Surface::Strings>(i);
+  }
+  throw nb::value_error("strings must be json, python, quote, tail or unescaped");
+}
+
+// The fields of constrain.program.Surface, in their order.
+Surface surface_of(nb::handle fields) {
+  const auto all = nb::cast<nb::tuple>(fields);
+  if (all.size() != 10) throw nb::value_error("a surface has ten fields");
+  Surface s;
+  const auto members = nb::cast<std::string>(all[0]);
+  if (members != "braces" && members != "root" && members != "nested") {
+    throw nb::value_error("members must be braces, root or nested");
+  }
+  s.members = members == "braces" ? Surface::Members::kBraces
+              : members == "root" ? Surface::Members::kRoot
+                                  : Surface::Members::kNested;
+  s.head = text_of(all[1]);
+  s.between = pieces_of(all[2]);
+  s.tail = pieces_of(all[3]);
+  s.separator = text_of(all[4]);
+  s.outer = strings_of(all[5]);
+  s.inner = strings_of(all[6]);
+  s.quote = text_of(all[7]);
+  s.python_words = nb::cast<bool>(all[8]);
+  s.cdata = nb::cast<bool>(all[9]);
+  return s;
+}
+
 void make_program(BoundProgram* self, std::string_view kind, nb::handle nodes, nb::handle args,
                   nb::handle refs, nb::handle values, nb::handle regexes, nb::handle strings,
                   int32_t root, std::string_view whitespace, std::string_view numbers,
-                  std::string_view property_order, nb::handle parts, std::string_view escapes) {
+                  std::string_view property_order, nb::handle parts, std::string_view escapes,
+                  nb::handle surface) {
   auto program = std::make_shared<Program>();
   if (kind != "json" && kind != "text" && kind != "grammar") {
     throw nb::value_error("kind must be json, text or grammar");
@@ -66,6 +124,7 @@ void make_program(BoundProgram* self, std::string_view kind, nb::handle nodes, n
     }
     program->parts.push_back(core);
   }
+  if (!surface.is_none()) program->surface = surface_of(surface);
   new (self) BoundProgram{std::move(program)};
 }
 
@@ -253,7 +312,8 @@ void bind_constraint(nb::module_& m) {
       .def("__init__", &make_program, nb::arg("kind"), nb::arg("nodes"), nb::arg("args"),
            nb::arg("refs"), nb::arg("values"), nb::arg("regexes"), nb::arg("strings"),
            nb::arg("root"), nb::arg("whitespace"), nb::arg("numbers"), nb::arg("property_order"),
-           nb::arg("parts") = nb::tuple(), nb::arg("escapes") = "any");
+           nb::arg("parts") = nb::tuple(), nb::arg("escapes") = "any",
+           nb::arg("surface") = nb::none());
 
   nb::class_<BoundConstraint>(m, "Constraint", nb::is_weak_referenceable())
       .def("__init__", &make_constraint, nb::arg("vocabulary"), nb::arg("program"),

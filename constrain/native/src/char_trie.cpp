@@ -12,20 +12,21 @@ struct Step {
 
 // A character that was read, and the trie node at which it is complete.
 struct Hit {
-  uint32_t code_point, node;
+  uint32_t code_point, node, decoder;
 };
 
 }  // namespace
 
 CharTrie::CharTrie(const Trie& trie, const CharacterStepper& stepper, uint32_t decoder) {
   // Most bytes below 0x80 are characters of their own.
-  uint32_t ascii[128];
+  uint32_t ascii[128], behind[128];
   for (uint32_t b = 0; b < 128; ++b) {
     uint32_t at = decoder;
     ascii[b] = CharClasses::kNoCodePoint;
     if (stepper.decode_byte(at, static_cast<uint8_t>(b), ascii[b]) != LexStep::kInside) {
       ascii[b] = CharClasses::kNoCodePoint;
     }
+    behind[b] = at;
   }
   code_points_.reserve(trie.node_count());
   first_child_.reserve(trie.node_count());
@@ -34,6 +35,8 @@ CharTrie::CharTrie(const Trie& trie, const CharacterStepper& stepper, uint32_t d
   tokens_.reserve(trie.order().size());
   // The trie nodes behind each node: several where a character has several spellings.
   std::vector<uint32_t> heads{0}, first_head{0, 1};
+  // The decoder at each node: it knows of the characters that may begin the end of the unit.
+  std::vector<uint32_t> decoders{decoder};
   code_points_.push_back(0);
   std::vector<Step> steps;
   std::vector<Hit> hits;
@@ -48,7 +51,7 @@ CharTrie::CharTrie(const Trie& trie, const CharacterStepper& stepper, uint32_t d
         const auto own = trie.own_tokens(heads[h]);
         tokens_.insert(tokens_.end(), own.begin(), own.end());
       }
-      steps.push_back({head.first_child, head.first_child + head.child_count, decoder});
+      steps.push_back({head.first_child, head.first_child + head.child_count, decoders[n]});
       while (!steps.empty()) {
         Step& step = steps.back();
         if (step.next == step.end) {
@@ -59,7 +62,7 @@ CharTrie::CharTrie(const Trie& trie, const CharacterStepper& stepper, uint32_t d
         const TrieNode& node = trie.node(at);
         if (node.byte < 0x80 && step.decoder == decoder &&
             ascii[node.byte] != CharClasses::kNoCodePoint) {
-          hits.push_back({ascii[node.byte], at});
+          hits.push_back({ascii[node.byte], at, behind[node.byte]});
           continue;
         }
         uint32_t within = step.decoder, code_point = CharClasses::kNoCodePoint;
@@ -69,7 +72,7 @@ CharTrie::CharTrie(const Trie& trie, const CharacterStepper& stepper, uint32_t d
           ends_.push_back(at);
           for (const uint32_t token : trie.subtree_tokens(at)) odd_.push_back({token, kEnded});
         } else if (code_point != CharClasses::kNoCodePoint) {
-          hits.push_back({code_point, at});
+          hits.push_back({code_point, at, within});
         } else {
           if (node.has_tokens) {
             for (const uint32_t token : trie.own_tokens(at)) odd_.push_back({token, within});
@@ -87,6 +90,7 @@ CharTrie::CharTrie(const Trie& trie, const CharacterStepper& stepper, uint32_t d
     for (size_t i = 0; i < hits.size(); ++i) {
       if (i == 0 || hits[i].code_point != hits[i - 1].code_point) {
         code_points_.push_back(hits[i].code_point);
+        decoders.push_back(hits[i].decoder);
         first_head.push_back(first_head.back());
       }
       heads.push_back(hits[i].node);

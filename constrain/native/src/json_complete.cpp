@@ -53,6 +53,7 @@ bool JsonMachine::feed_key(Config& c, std::string& out) {
   const uint32_t decoder = c.w[5];
   // Nothing was read of it: follow the plan.
   const bool between = LexicalPool::between(decoder);
+  const std::string behind = key_end(c);
   const bool fresh = between && c.w[6] == 0 &&
                      (!fast || c.w[2] == 0 || theory_.table(n.a).names.empty());
   if (fresh) {
@@ -61,10 +62,10 @@ bool JsonMachine::feed_key(Config& c, std::string& out) {
     Formula child = Formulas::kTrue;
     if (theory_.plan_member(frame_formula(n), n.c, done, key, child) && !done) {
       std::string spelled;
-      for (const uint32_t x : pool_.text_code_points(key)) LexicalPool::spell(spelled, x, false);
+      for (const uint32_t x : pool_.text_code_points(key)) LexicalPool::spell_in(spelled, x, decoder);
       Config next = c;
       std::string text;
-      if (feed(next, spelled + "\":", text)) {
+      if (feed(next, spelled + behind, text)) {
         const Formula wanted = theory_.both(next.w[2], child);
         if (theory_.satisfiable(wanted)) next.w[2] = wanted;
         c = next;
@@ -119,7 +120,7 @@ bool JsonMachine::feed_key(Config& c, std::string& out) {
       LexicalPool::spell_rest(decoder, end[0], spelled);
       from = 1;
     }
-    for (size_t i = from; i < end.size(); ++i) LexicalPool::spell(spelled, end[i], false);
+    for (size_t i = from; i < end.size(); ++i) LexicalPool::spell_in(spelled, end[i], decoder);
     choices.push_back(std::move(spelled));
   }
   std::string other;
@@ -130,7 +131,7 @@ bool JsonMachine::feed_key(Config& c, std::string& out) {
   for (const std::string& choice : choices) {
     Config next = c;
     std::string text;
-    if (!feed(next, choice + "\":", text)) continue;
+    if (!feed(next, choice + behind, text)) continue;
     const uint64_t cost = uint64_t{plan_value(next)} + text.size();
     if (cost >= best) continue;
     best = cost;
@@ -146,6 +147,7 @@ bool JsonMachine::feed_key(Config& c, std::string& out) {
 // Inside a string: its shortest end, in view of what the rest of the frame then needs.
 bool JsonMachine::feed_string_end(Config& c, std::string& out) {
   constexpr size_t kTracked = 4;
+  const std::string behind = pool_.terminator(c.w[4]);
   const std::vector<uint32_t> tracked = pool_.list_copy(c.w[3]);
   std::string best;
   uint64_t best_cost = UINT64_MAX;
@@ -171,10 +173,10 @@ bool JsonMachine::feed_string_end(Config& c, std::string& out) {
       best_cost = uint64_t{cost} + text.size();
       best = std::move(text);
     }
-    if (best_cost != UINT64_MAX && feed(c, best + "\"", out)) return true;
+    if (best_cost != UINT64_MAX && feed(c, best + behind, out)) return true;
   }
   best.clear();
-  return pool_.finish(c.w[2], c.w[4], best) && feed(c, best + "\"", out);
+  return pool_.finish(c.w[2], c.w[4], best) && feed(c, best + behind, out);
 }
 
 // To the start of an item that leads to the end of the array.
@@ -197,7 +199,6 @@ bool JsonMachine::feed_item(Config& c, const char* comma, std::string& out) {
 
 // A value of this type, or its opening bracket.
 bool JsonMachine::feed_type(Config& c, Type type, std::string& out) {
-  constexpr const char* kLiterals[3] = {"null", "true", "false"};
   switch (type) {
     case Type::kNull:
     case Type::kTrue:
@@ -255,10 +256,14 @@ bool JsonMachine::finish(Config& c, std::string& out, size_t limit) {
   constexpr size_t kPieces = 40'000;
   for (size_t pieces = 0; !accepts(c); ++pieces) {
     if (out.size() > limit || pieces > kPieces) return false;
+    if (surface_ && mode(c) != Mode::kString && mode(c) != Mode::kFastKey &&
+        mode(c) != Mode::kGeneralKey && mode(c) != Mode::kLiteral) {
+      if (!finish_spelled(c, out, limit)) return false;
+      continue;
+    }
     if (wants_blank(c) && !feed(c, " ", out)) return false;
     switch (mode(c)) {
       case Mode::kLiteral: {
-        constexpr const char* kLiterals[3] = {"null", "true", "false"};
         if (!feed(c, kLiterals[c.w[2] & 0xFF] + (c.w[2] >> 8), out)) return false;
         break;
       }
@@ -307,16 +312,20 @@ bool JsonMachine::finish(Config& c, std::string& out, size_t limit) {
         if (!feed_value(c, out)) return false;
         break;
       case Mode::kDone: return true;
+      default: return false;
     }
   }
   return true;
 }
 
 std::string JsonMachine::describe(const Config& c) {
+  if (surface_) {
+    const std::string text = describe_spelled(c);
+    if (!text.empty()) return text;
+  }
   if (wants_blank(c)) return "a blank";
   switch (mode(c)) {
     case Mode::kLiteral: {
-      constexpr const char* kLiterals[3] = {"null", "true", "false"};
       return std::string("the rest of ") + kLiterals[c.w[2] & 0xFF];
     }
     case Mode::kNumber: return "a number that satisfies the schema";
@@ -332,6 +341,8 @@ std::string JsonMachine::describe(const Config& c) {
       const StackNode n = node(c.w[1]);
       Config end = c;
       const bool close = close_object(end), more = more_keys(n);
+      if (surface_ && surface_->bare && is_bare(c))
+        return close && more ? "another member or the end" : close ? "the end" : "another member";
       return close && more ? "',' or '}'" : close ? "'}'" : "','";
     }
     case Mode::kArrayNext: {
@@ -340,6 +351,11 @@ std::string JsonMachine::describe(const Config& c) {
       return close && more ? "',' or ']'" : close ? "']'" : "','";
     }
     case Mode::kDone: return "the end of the text";
+    case Mode::kScript:
+    case Mode::kHole:
+    case Mode::kTail:
+    case Mode::kStringOr:
+    case Mode::kReadings:
     case Mode::kArrayStart:
     case Mode::kValue: break;
   }

@@ -6,10 +6,6 @@
 
 namespace constrain {
 
-namespace {
-constexpr const char* kLiterals[3] = {"null", "true", "false"};
-}  // namespace
-
 JsonMachine::JsonMachine(const Program& options, LexicalPool& pool)
     : pool_(pool),
       theory_(options.plain_numbers, pool),
@@ -17,6 +13,11 @@ JsonMachine::JsonMachine(const Program& options, LexicalPool& pool)
       plain_numbers_(options.plain_numbers),
       declared_order_(options.declared_order),
       string_unit_(options.plain_escapes ? LexicalPool::kPlainJson : LexicalPool::kJson) {
+  if (options.surface) {
+    if (whitespace_ == Whitespace::kSpaced)
+      throw Error("surface: whitespace is bounded, any or compact");
+    surface_ = std::make_unique<Writing>(*options.surface, whitespace_, pool);
+  }
   nodes_.push_back({});  // node 0: the bottom
   any_object_ = theory_.add_table({}, {}, {}, 0, UINT32_MAX);
 }
@@ -28,7 +29,9 @@ JsonMachine::JsonMachine(std::shared_ptr<const Program> program, LexicalPool& po
 }
 
 Formula JsonMachine::add(std::shared_ptr<const Program> program) {
-  const Formula root = theory_.add(std::move(program));
+  Formula root = theory_.add(std::move(program));
+  if (surface_ && surface_->bare)
+    root = theory_.both(root, theory_.atom(Fop::kType, uint32_t(Type::kObject)));
   return theory_.satisfiable(root) ? root : Formulas::kFalse;
 }
 
@@ -41,6 +44,7 @@ void JsonMachine::end_trial() {
   trial_ = false;
   trial_nodes_.clear();
   pool_.forget_tried_texts();
+  if (trial_configs_.size() > 1) trial_configs_.resize(1);
   theory_.numbers().release(mark_);
 }
 
@@ -49,12 +53,12 @@ uint32_t JsonMachine::push(const StackNode& n) {
     trial_nodes_.push_back(n);
     return uint32_t(trial_nodes_.size() - 1) | kTrialBit;
   }
-  const uint32_t words[7] = {n.parent, uint32_t(n.kind), n.a, n.b, n.c, n.d, n.e};
-  const uint64_t hash = hash_words(words, 7);
+  const uint32_t words[8] = {n.parent, uint32_t(n.kind), n.a, n.b, n.c, n.d, n.e, n.key};
+  const uint64_t hash = hash_words(words, 8);
   const uint32_t found = node_set_.find(hash, [&](uint32_t id) {
     const StackNode& m = nodes_[id];
     return m.parent == n.parent && m.kind == n.kind && m.a == n.a && m.b == n.b && m.c == n.c &&
-           m.d == n.d && m.e == n.e;
+           m.d == n.d && m.e == n.e && m.key == n.key;
   });
   if (found != IdSet::kMissing) return found;
   const uint32_t id = uint32_t(nodes_.size());
@@ -67,6 +71,8 @@ Config JsonMachine::start_at(Formula goal) {
   Config c;
   set_mode(c, Mode::kValue);
   c.w[2] = goal;
+  if (surface_ && surface_->bare)
+    begin_object(c, theory_.typed(goal, Type::kObject), 0, false);
   return c;
 }
 
@@ -93,6 +99,7 @@ bool JsonMachine::wants_blank(const Config& c) const {
 }
 
 bool JsonMachine::step(Config& c, uint8_t byte) {
+  if (surface_) return step_spelled(c, byte);
   switch (mode(c)) {
     case Mode::kString: return step_string(c, byte);
     case Mode::kFastKey: return step_fast_key(c, byte);
@@ -104,36 +111,11 @@ bool JsonMachine::step(Config& c, uint8_t byte) {
   if (is_blank(byte)) return space(c, byte);
   if (wants_blank(c)) return false;
   c.w[0] &= ~kSpaceMask;
-  switch (mode(c)) {
-    case Mode::kValue: return begin_value(c, byte);
-    case Mode::kArrayStart:
-      if (byte == ']') return close_array(c);
-      return next_item(c) && begin_value(c, byte);
-    case Mode::kArrayNext:
-      if (byte == ']') return close_array(c);
-      return byte == ',' && next_item(c);
-    case Mode::kKeyOrEnd:
-      if (byte == '}') return close_object(c);
-      return byte == '"' && begin_key(c);
-    case Mode::kKey: return byte == '"' && begin_key(c);
-    case Mode::kColon: {
-      if (byte != ':') return false;
-      const uint32_t goal = c.w[2], variables = c.w[3], capture = c.w[0] & kCapture;
-      set_mode(c, Mode::kValue, capture);
-      c.w[2] = goal;
-      c.w[3] = variables;
-      return true;
-    }
-    case Mode::kObjectNext:
-      if (byte == '}') return close_object(c);
-      if (byte != ',' || !more_keys(node(c.w[1]))) return false;
-      set_mode(c, Mode::kKey);
-      return true;
-    default: return false;  // kDone
-  }
+  return structure(c, byte);
 }
 
 bool JsonMachine::accepts(const Config& c) {
+  if (surface_ && surface_->bare) return accepts_spelled(c);
   if (mode(c) == Mode::kDone) return true;
   return mode(c) == Mode::kNumber && c.w[1] == 0 &&
          theory_.numbers().accepts(c.w[2], {c.w[4], c.w[5]});
@@ -144,40 +126,51 @@ bool JsonMachine::unsure(const Config& c) const { return (c.w[0] & kUnsure) != 0
 // ------------------------------------------------------------------ values
 
 bool JsonMachine::begin_value(Config& c, uint8_t byte) {
-  const Formula goal = c.w[2];
-  const uint32_t variables = c.w[3], capture = c.w[0] & kCapture;
   switch (byte) {
-    case 'n':
-    case 't':
-    case 'f': {
-      const Type type = byte == 'n' ? Type::kNull : byte == 't' ? Type::kTrue : Type::kFalse;
-      if (!theory_.literal(goal, type)) return false;
-      set_mode(c, Mode::kLiteral, capture);
-      c.w[2] = uint32_t(type) | 1u << 8;
-      c.w[3] = variables;
-      return true;
-    }
-    case '"': {
-      const LexId language = theory_.string_language(goal);
-      if (!pool_.live(language)) return false;
-      uint32_t tracked = 0;
-      if (variables != 0) {
-        std::vector<uint32_t> t = theory_.lists.copy(variables);
-        for (uint32_t& x : t) x = theory_.string_language(x);
-        tracked = pool_.list(t);
-      }
-      set_mode(c, Mode::kString, capture);
-      c.w[2] = language;
-      c.w[3] = tracked;
-      c.w[4] = string_unit_;
-      return true;
-    }
-    case '[': return begin_array(c, theory_.typed(goal, Type::kArray), variables, capture != 0);
-    case '{': return begin_object(c, theory_.typed(goal, Type::kObject), variables, capture != 0);
-    default: break;
+    case 'n': return begin_literal(c, uint32_t(Type::kNull));
+    case 't': return begin_literal(c, uint32_t(Type::kTrue));
+    case 'f': return begin_literal(c, uint32_t(Type::kFalse));
+    case '"': return begin_string(c, string_unit_);
+    case '[':
+      return begin_array(c, theory_.typed(c.w[2], Type::kArray), c.w[3], (c.w[0] & kCapture) != 0);
+    case '{':
+      return begin_object(c, theory_.typed(c.w[2], Type::kObject), c.w[3],
+                          (c.w[0] & kCapture) != 0);
+    default: return begin_number(c, byte);
   }
+}
+
+// Behind the first byte of a literal; spelling: an index into kLiterals.
+bool JsonMachine::begin_literal(Config& c, uint32_t spelling) {
+  if (!theory_.literal(c.w[2], Type(spelling % 3))) return false;
+  const uint32_t variables = c.w[3];
+  set_mode(c, Mode::kLiteral, c.w[0] & kCapture);
+  c.w[2] = spelling | 1u << 8;
+  c.w[3] = variables;
+  return true;
+}
+
+bool JsonMachine::begin_string(Config& c, uint32_t unit) {
+  const uint32_t variables = c.w[3];
+  const LexId language = pool_.until(theory_.string_language(c.w[2]), unit);
+  if (!pool_.live(language)) return false;
+  uint32_t tracked = 0;
+  if (variables != 0) {
+    std::vector<uint32_t> t = theory_.lists.copy(variables);
+    for (uint32_t& x : t) x = pool_.until(theory_.string_language(x), unit);
+    tracked = pool_.list(t);
+  }
+  set_mode(c, Mode::kString, c.w[0] & kCapture);
+  c.w[2] = language;
+  c.w[3] = tracked;
+  c.w[4] = unit;
+  return true;
+}
+
+bool JsonMachine::begin_number(Config& c, uint8_t byte) {
   if (byte != '-' && (byte < '0' || byte > '9')) return false;
-  const NumberId language = theory_.number_language(goal);
+  const uint32_t variables = c.w[3], capture = c.w[0] & kCapture;
+  const NumberId language = theory_.number_language(c.w[2]);
   uint32_t tracked = 0;
   if (variables != 0) {
     std::vector<uint32_t> t = theory_.lists.copy(variables);
@@ -197,37 +190,49 @@ bool JsonMachine::begin_value(Config& c, uint8_t byte) {
 }
 
 bool JsonMachine::step_literal(Config& c, uint8_t byte) {
-  const uint32_t type = c.w[2] & 0xFF, position = c.w[2] >> 8;
-  const char* text = kLiterals[type];
+  const uint32_t spelling = c.w[2] & 0xFF, position = c.w[2] >> 8;
+  const char* text = kLiterals[spelling];
   if (byte != uint8_t(text[position])) return false;
   if (text[position + 1] != 0) {
-    c.w[2] = type | (position + 1) << 8;
+    c.w[2] = spelling | (position + 1) << 8;
     return true;
   }
+  const Type type = Type(spelling % 3);
   std::vector<uint32_t> truth = theory_.lists.copy(c.w[3]);
-  for (uint32_t& f : truth) f = theory_.literal(f, Type(type));
+  for (uint32_t& f : truth) f = theory_.literal(f, type);
   return end_value(c, truth, (c.w[0] & kCapture) != 0, ValueId(type));
 }
 
 bool JsonMachine::step_number(Config& c, uint8_t byte) {
   NumberPool& numbers = theory_.numbers();
-  NumberCursor cursor{c.w[4], c.w[5]};
-  const bool capture = (c.w[0] & kCapture) != 0;
   const bool numeric = (byte >= '0' && byte <= '9') || byte == '.' || byte == '-' ||
                        byte == '+' || byte == 'e' || byte == 'E';
   if (numeric) {
-    if (!numbers.step(c.w[2], theory_.lists.get(c.w[3]), capture, cursor, byte)) return false;
-    c.w[4] = cursor.phase;
-    c.w[5] = cursor.digits;
-    return true;
+    NumberCursor cursor{c.w[4], c.w[5]};
+    const bool capture = (c.w[0] & kCapture) != 0;
+    if (numbers.step(c.w[2], theory_.lists.get(c.w[3]), capture, cursor, byte)) {
+      c.w[4] = cursor.phase;
+      c.w[5] = cursor.digits;
+      return true;
+    }
+    if (!surface_) return false;
+  } else if (!surface_ && !is_blank(byte) && byte != ',' && byte != ']' && byte != '}') {
+    return false;
   }
-  if (!is_blank(byte) && byte != ',' && byte != ']' && byte != '}') return false;
+  return end_number(c) && step(c, byte);
+}
+
+// A number ends where something else follows.
+bool JsonMachine::end_number(Config& c) {
+  NumberPool& numbers = theory_.numbers();
+  const NumberCursor cursor{c.w[4], c.w[5]};
+  const bool capture = (c.w[0] & kCapture) != 0;
   if (!numbers.accepts(c.w[2], cursor)) return false;
   std::vector<uint32_t> truth = theory_.lists.copy(c.w[3]);
   for (uint32_t& n : truth) n = numbers.holds_at_end(n, cursor);
   const ValueId value =
       capture ? theory_.value(ValueKind::kNumber, numbers.captured(cursor)) : 0;
-  return end_value(c, truth, capture, value) && step(c, byte);
+  return end_value(c, truth, capture, value);
 }
 
 bool JsonMachine::step_string(Config& c, uint8_t byte) {
@@ -247,7 +252,7 @@ bool JsonMachine::step_string(Config& c, uint8_t byte) {
     return end_value(c, truth, false, 0);
   }
   uint32_t code_point;
-  const LexStep s = LexicalPool::decode(cursor.decoder, byte, code_point);
+  const LexStep s = pool_.decode(cursor.decoder, byte, code_point);
   if (s == LexStep::kDead) return false;
   if (s == LexStep::kInside) {
     c.w[4] = cursor.decoder;
@@ -263,7 +268,8 @@ bool JsonMachine::step_string(Config& c, uint8_t byte) {
   }
   if (!pool_.accepts(c.w[2])) return false;
   const std::vector<uint32_t> truth = pool_.list_copy(pool_.outcome(c.w[3]));
-  return end_value(c, truth, true, theory_.value(ValueKind::kString, c.w[5]));
+  const TextId text = pool_.without_stop(c.w[5], c.w[4]);
+  return end_value(c, truth, true, theory_.value(ValueKind::kString, text));
 }
 
 bool JsonMachine::end_value(Config& c, std::span<const uint32_t> truth, bool captured,
@@ -276,6 +282,7 @@ bool JsonMachine::end_value(Config& c, std::span<const uint32_t> truth, bool cap
   StackNode n = node(c.w[1]);
   if (n.kind == Kind::kFastObject) {
     set_mode(c, Mode::kObjectNext);
+    if (surface_) after_value(c);
     return true;
   }
   const bool object = n.kind == Kind::kObjectMember;
@@ -307,6 +314,7 @@ bool JsonMachine::end_value(Config& c, std::span<const uint32_t> truth, bool cap
     n.e = 0;
     c.w[1] = push(n);
     set_mode(c, Mode::kObjectNext);
+    if (surface_) after_value(c);
     return true;
   }
   if (n.c != 0) {
@@ -331,6 +339,7 @@ bool JsonMachine::end_value(Config& c, std::span<const uint32_t> truth, bool cap
   n.e = 0;
   c.w[1] = push(n);
   set_mode(c, Mode::kArrayNext);
+  if (surface_) after_value(c);
   return true;
 }
 
@@ -358,6 +367,7 @@ bool JsonMachine::next_item(Config& c) {
   n.a = child.parent;
   n.b = child.tracked;
   n.e = child.variables;
+  if (surface_) n.key = surface_->item;
   c.w[1] = push(n);
   set_mode(c, Mode::kValue, n.c != 0 || n.d != 0 ? kCapture : 0);
   c.w[2] = child.goal;
@@ -384,6 +394,7 @@ LexicalView JsonMachine::base_view(LexId goal, uint32_t tracked, uint32_t decode
   v.present = true;
   v.exceptional = v.cursor.goal != goal;
   v.cursor.decoder = decoder;
+  if (surface_) v.cursor.context = LexCursor::kAnyText;
   if (tracked != 0) {
     std::vector<uint32_t> t = pool_.list_copy(tracked);
     for (uint32_t& x : t) {
@@ -399,6 +410,11 @@ LexicalView JsonMachine::base_view(LexId goal, uint32_t tracked, uint32_t decode
 LexicalView JsonMachine::lexical(const Config& c) {
   switch (mode(c)) {
     case Mode::kString: return base_view(c.w[2], c.w[3], c.w[4]);
+    case Mode::kStringOr: {
+      LexicalView v = base_view(c.w[2], c.w[3], c.w[4]);
+      v.exceptional = v.present;
+      return v;
+    }
     case Mode::kFastKey: {
       LexicalView v = base_view(c.w[3], c.w[4], c.w[5]);
       v.exceptional |= c.w[2] != kNoName || c.w[7] != StringSets::kEmpty;
@@ -410,10 +426,10 @@ LexicalView JsonMachine::lexical(const Config& c) {
       return v;
     }
     case Mode::kNumber: {
-      // A number that is the whole text ends wherever it likes.
+      // A number that is the whole text ends wherever it likes; so does one before a text of a surface.
       LexicalView v;
       const NumberCursor at{c.w[4], c.w[5]};
-      if (c.w[1] == 0 || c.w[3] != 0 || (c.w[0] & kCapture) != 0) return v;
+      if (surface_ || c.w[1] == 0 || c.w[3] != 0 || (c.w[0] & kCapture) != 0) return v;
       if (NumberPool::is_small(at)) {
         v.present = true;
         v.cursor = {c.w[2], at.digits, LexicalPool::kNumber | at.phase};
@@ -430,10 +446,12 @@ LexicalView JsonMachine::lexical(const Config& c) {
 
 bool JsonMachine::leave(Config& c, uint32_t outcome) {
   if (mode(c) == Mode::kNumber) return end_value(c, {}, false, 0);
-  if (mode(c) == Mode::kString) {
+  if (mode(c) == Mode::kString || mode(c) == Mode::kStringOr) {
     const std::vector<uint32_t> truth = pool_.list_copy(outcome);
     const bool capture = (c.w[0] & kCapture) != 0;
-    const bool ok = end_value(c, truth, capture, JsonTheory::kUnknownValue);
+    const uint32_t unit = c.w[4];
+    bool ok = end_value(c, truth, capture, JsonTheory::kUnknownValue);
+    if (surface_) ok = ok && after_string(c, unit);
     if (capture) c.w[0] |= kTextUnknown;
     return ok;
   }
@@ -452,13 +470,19 @@ bool JsonMachine::leave(Config& c, uint32_t outcome) {
     ok = close_fast_other(c, outcome, 0, false);
   }
   c.w[0] |= kTextUnknown;
+  if (surface_) {
+    ok = ok && after_key(c);
+    if (surface_->key_again) c.w[0] |= kUnsure;
+  }
   return ok;
 }
 
 size_t JsonMachine::bytes() const {
   return theory_.bytes() + nodes_.capacity() * sizeof(StackNode) + node_set_.bytes() +
          others_left_.bytes() + trial_nodes_.capacity() * sizeof(StackNode) +
-         (reserves_.size() + table_reserves_.size() + items_reserves_.size() + stack_reserves_.size()) * 40;
+         (configs_.capacity() + trial_configs_.capacity()) * sizeof(Config) + config_set_.bytes() +
+         (reserves_.size() + table_reserves_.size() + items_reserves_.size() +
+          stack_reserves_.size()) * 40;
 }
 
 }  // namespace constrain

@@ -122,7 +122,7 @@ bool JsonMachine::more_keys(const StackNode& n) {
 
 // ------------------------------------------------------------------ keys
 
-bool JsonMachine::begin_key(Config& c) {
+bool JsonMachine::begin_key(Config& c, uint32_t unit) {
   const StackNode n = node(c.w[1]);
   if (n.kind == Kind::kFastObject) {
     ObjectTable& t = theory_.table(n.a);
@@ -134,7 +134,7 @@ bool JsonMachine::begin_key(Config& c) {
     c.w[2] = t.names.empty() ? kNoName : 0;
     c.w[3] = others;
     c.w[4] = others == LexicalPool::kNothing ? 0 : t.tracked;
-    c.w[5] = string_unit_;
+    c.w[5] = unit;
     c.w[7] = others == LexicalPool::kNothing ? StringSets::kEmpty : n.c;
     c.w[8] = others == LexicalPool::kNothing ? StringSets::kEmpty : t.name_set;
     return true;
@@ -145,7 +145,7 @@ bool JsonMachine::begin_key(Config& c) {
   set_mode(c, Mode::kGeneralKey);
   c.w[2] = keys;
   c.w[3] = names.matchers.empty() ? 0 : pool_.list(names.matchers);
-  c.w[5] = string_unit_;
+  c.w[5] = unit;
   c.w[7] = pool_.sets().unite(names.names, n.c);
   return true;
 }
@@ -186,7 +186,7 @@ bool JsonMachine::step_fast_key(Config& c, uint8_t byte) {
   ObjectTable& t = theory_.table(n.a);
   const Rules r = rules(t, n);
   uint32_t code_point;
-  const LexStep s = LexicalPool::decode(c.w[5], byte, code_point);
+  const LexStep s = pool_.decode(c.w[5], byte, code_point);
   if (s == LexStep::kDead) return false;
   if (s == LexStep::kInside) {
     if (code_point == LexicalPool::kNone) {
@@ -229,6 +229,7 @@ bool JsonMachine::step_fast_key(Config& c, uint8_t byte) {
     if (declared_order_) n.e = t.rank[i] + 1;
     n.b = theory_.bit_set(n.b, i);
     n.d = theory_.count_after(t, n.d);
+    if (surface_ && surface_->key_again) n.key = t.names[i];
     c.w[1] = push(n);
     set_mode(c, Mode::kColon);
     c.w[2] = t.goals[i];
@@ -248,6 +249,7 @@ bool JsonMachine::close_fast_other(Config& c, uint32_t outcome, TextId text, boo
   if (text_known) n.c = pool_.sets().add(n.c, pool_.text_code_points(text));
   n.d = theory_.count_after(t, n.d);
   if (declared_order_) n.e = UINT32_MAX;  // other keys come last
+  if (surface_ && surface_->key_again) n.key = text;
   c.w[1] = push(n);
   set_mode(c, Mode::kColon);
   c.w[2] = goal;
@@ -256,7 +258,7 @@ bool JsonMachine::close_fast_other(Config& c, uint32_t outcome, TextId text, boo
 
 bool JsonMachine::step_general_key(Config& c, uint8_t byte) {
   uint32_t code_point;
-  const LexStep s = LexicalPool::decode(c.w[5], byte, code_point);
+  const LexStep s = pool_.decode(c.w[5], byte, code_point);
   if (s == LexStep::kDead) return false;
   if (s == LexStep::kInside) {
     if (code_point == LexicalPool::kNone) {
@@ -302,6 +304,7 @@ bool JsonMachine::close_general(Config& c, KeyClass key, TextId text, bool text_
     const uint32_t pair[2] = {child.variables, text};
     n.e = theory_.lists.intern(pair);
   }
+  if (surface_ && surface_->key_again) n.key = text;
   c.w[1] = push(n);
   set_mode(c, Mode::kColon, capture ? kCapture : 0);
   c.w[2] = child.goal;

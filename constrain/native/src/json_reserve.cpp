@@ -176,6 +176,7 @@ const JsonMachine::Reserves& JsonMachine::reserves(uint64_t key, const StackNode
 }
 
 uint32_t JsonMachine::most_needed(const Config& c, uint32_t brackets, uint32_t) {
+  if (surface_) return UINT32_MAX;   // brackets do not tell how much a token opens
   uint64_t total = 0;
   if (c.w[1] == 0) {
     switch (mode(c)) {

@@ -19,6 +19,11 @@ uint32_t LexicalPool::dfas_of(LexId id) {
   const Node n = nodes_[id];
   if (n.op == Op::kRegex) {
     all.push_back(n.a);
+  } else if (n.op == Op::kLagging) {
+    // The characters of the stop are told apart from all others.
+    all = {nodes_[n.a].a, nodes_[stop_at(n.b).anything].a};
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
   } else if (n.op == Op::kNot) {
     all = lists_.copy(dfas_of(n.a));
   } else if (n.op == Op::kAnd || n.op == Op::kOr || n.op == Op::kOne) {
@@ -134,6 +139,9 @@ void LexicalPool::collect_states(LexId id, std::vector<std::pair<uint32_t, uint3
   if (n.uniform) return;
   if (n.op == Op::kRegex) {
     out.push_back({n.a, merged_classes(n.a, n.b)});
+  } else if (n.op == Op::kLagging) {
+    collect_states(n.a, out);
+    collect_states(stop_at(n.b).anything, out);
   } else if (n.op == Op::kNot) {
     collect_states(n.a, out);
   } else if (n.op != Op::kSet) {

@@ -1,13 +1,19 @@
 // Bytes of JSON strings and raw text above the code point automata.
 //
-// decoder word: bit 31 raw text; bits 22-23 the kind of string (0 JSON, 3 JSON with plain escapes);
-// bits 28-30 what is in progress; the rest belongs to that:
+// decoder word of raw text: bit 31; bit 28: inside a character (as 1 below); bits 15-23 and 29-30:
+// the position in a stop (see lexical_stops.cpp), 0: the text has no end.
+//
+// decoder word of strings: bits 22-23 the kind of string (0 JSON, 1 and 2 Python with single and
+// double quotes, 3 JSON with plain escapes); bits 28-30 what is in progress; the rest belongs to
+// that:
 //   0 a character boundary
 //   1 UTF-8: bits 26-27 length - 1, bits 24-25 bytes missing, bits 0-20 value so far
 //   2 a backslash was read
 //   3 \u: bits 24-25 digits read, bits 0-15 value so far
 //   4 low half of a surrogate pair: bits 24-26 stage (0 wants a backslash, 1 wants u, 2 + digits
 //     read), bits 0-9 high half, bits 10-21 value so far
+//   6 \U: bits 24-26 digits read, bits 0-20 value so far
+//   7 \x: bit 24 digits read, bits 0-3 value so far
 // Between bytes the value of 1 has at most 15 bits.
 //
 // Plain escapes are those of JSON.stringify: a quote, a backslash and control characters only, with
@@ -21,6 +27,7 @@ namespace constrain {
 namespace {
 
 constexpr uint32_t kUtf8 = 1u << 28, kEscape = 2u << 28, kHex = 3u << 28, kLow = 4u << 28;
+constexpr uint32_t kWide = 6u << 28, kByte = 7u << 28;
 constexpr uint32_t kQuotes = 3u << 22;   // the kind of string
 constexpr uint32_t kKindMask = 7u << 28;
 // What plain escapes write with digits.
@@ -39,7 +46,7 @@ size_t ranges_of(uint32_t decoder, CodePointRange out[3]) {
   const auto add = [&](uint32_t low, uint32_t high) {
     if (low <= high) out[n++] = {low, high};
   };
-  const uint32_t kind = decoder & kKindMask;
+  const uint32_t kind = decoder & (decoder & LexicalPool::kRaw ? kUtf8 : kKindMask);
   const bool plain = (decoder & (LexicalPool::kRaw | kQuotes)) == LexicalPool::kPlainJson;
   if (plain && kind == kEscape) {
     add('"', '"');
@@ -77,6 +84,17 @@ size_t ranges_of(uint32_t decoder, CodePointRange out[3]) {
     high = std::min(high, 0xDFFFu);
     const uint32_t base = 0x10000 + ((decoder & 0x3FF) << 10);
     if (low <= high) add(base + low - 0xDC00, base + high - 0xDC00);
+  } else if (kind == kWide) {
+    const uint32_t left = 8 - (decoder >> 24 & 7);
+    const uint64_t first = uint64_t{decoder & 0x1FFFFF} << (4 * left);
+    const uint64_t last = std::min<uint64_t>(first | ((uint64_t{1} << (4 * left)) - 1), 0x10FFFF);
+    if (first > last) return n;
+    if (first < 0xD800) add(uint32_t(first), uint32_t(std::min<uint64_t>(last, 0xD7FF)));
+    add(uint32_t(std::max<uint64_t>(first, 0xE000)), uint32_t(last));
+  } else if (kind == kByte) {
+    const uint32_t left = 2 - (decoder >> 24 & 1);
+    const uint32_t low = (decoder & 0xF) << (4 * left);
+    add(low, low | ((1u << (4 * left)) - 1));
   }
   return n;
 }
@@ -187,7 +205,8 @@ bool LexicalPool::ends(const LexCursor& cursor, uint32_t& outcome_id) {
 LexStep LexicalPool::step(LexCursor& cursor, uint8_t b, uint32_t& outcome_id) {
   uint32_t code_point;
   // Most bytes are ASCII at a character boundary.
-  if (!between(cursor.decoder) || b >= 0x80 || (cursor.decoder != kRaw && needs_escape(b))) {
+  const bool json = cursor.decoder == kJson || cursor.decoder == kPlainJson;
+  if (b >= 0x80 || (json ? needs_escape(b) : cursor.decoder != kRaw)) {
     const LexStep s = decode(cursor.decoder, b, code_point);
     if (s == LexStep::kDead) return s;
     if (s == LexStep::kEnd) {
@@ -215,11 +234,17 @@ LexStep LexicalPool::step(LexCursor& cursor, uint8_t b, uint32_t& outcome_id) {
   return LexStep::kInside;
 }
 
-LexStep LexicalPool::decode(uint32_t& decoder, uint8_t b, uint32_t& code_point) {
+LexStep LexicalPool::decode(uint32_t& decoder, uint8_t b, uint32_t& code_point) const {
   code_point = kNone;
   const uint32_t raw = decoder & kRaw;
+  if (raw && position_of(decoder) != 0) return decode_raw(decoder, b, code_point);
   const uint32_t quotes = raw ? 0 : decoder & kQuotes;
   const bool plain = quotes == kPlainJson;
+  if (quotes != 0 && !plain) {
+    const uint32_t kind = decoder & kKindMask;
+    if ((kind == 0 && b < 0x80) || kind == kEscape || kind == kWide || kind == kByte)
+      return decode_python(decoder, b, code_point);
+  }
   const auto enter = [&](uint32_t next) {
     decoder = raw | quotes | next;
     CodePointRange ranges[3];
@@ -289,6 +314,53 @@ LexStep LexicalPool::decode(uint32_t& decoder, uint8_t b, uint32_t& code_point) 
       if (digits < 4) return enter(kLow | (2 + digits) << 24 | value << 10 | high);
       if (value < 0xDC00 || value > 0xDFFF) return LexStep::kDead;
       return take(0x10000 + (high << 10) + (value - 0xDC00));
+    }
+  }
+}
+
+// Strings of Python, as far as they differ from JSON's: quotes, and the escapes that Python and its
+// literal readers agree about.
+LexStep LexicalPool::decode_python(uint32_t& decoder, uint8_t b, uint32_t& code_point) const {
+  const uint32_t quotes = decoder & kQuotes;
+  const auto take = [&](uint32_t c) {
+    decoder = quotes;
+    code_point = c;
+    return LexStep::kInside;
+  };
+  const auto enter = [&](uint32_t next) {
+    decoder = quotes | next;
+    CodePointRange ranges[3];
+    return ranges_of(decoder, ranges) != 0 ? LexStep::kInside : LexStep::kDead;
+  };
+  switch (decoder & kKindMask) {
+    case 0:
+      if (b == (quotes == kSingleQuoted ? '\'' : '"')) return LexStep::kEnd;
+      if (b == '\n' || b == '\r' || b == 0) return LexStep::kDead;
+      return b == '\\' ? enter(kEscape) : take(b);
+    case kEscape:
+      switch (b) {
+        case '\'': case '"': case '\\': return take(b);
+        case 'a': return take(7);
+        case 'b': return take(8);
+        case 't': return take(9);
+        case 'n': return take(10);
+        case 'v': return take(11);
+        case 'f': return take(12);
+        case 'r': return take(13);
+        case 'x': return enter(kByte);
+        case 'u': return enter(kHex);
+        case 'U': return enter(kWide);
+        default: return LexStep::kDead;
+      }
+    default: {
+      const int digit = hex_value(b);
+      if (digit < 0) return LexStep::kDead;
+      const bool wide = (decoder & kKindMask) == kWide;
+      const uint32_t digits = (decoder >> 24 & 7) + 1;
+      const uint32_t value = (decoder & 0x1FFFFF) << 4 | uint32_t(digit);
+      if (value > 0x10FFFF) return LexStep::kDead;
+      if (digits < (wide ? 8u : 2u)) return enter((wide ? kWide : kByte) | digits << 24 | value);
+      return value >= 0xD800 && value <= 0xDFFF ? LexStep::kDead : take(value);
     }
   }
 }

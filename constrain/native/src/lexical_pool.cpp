@@ -51,6 +51,12 @@ LexId LexicalPool::make(Op op, uint32_t a, uint32_t b) {
       node.live = 1;
       node.accepts = 1;
       break;
+    case Op::kLagging: {
+      const Stop& stop = stop_at(b);
+      node.uniform = false;
+      node.accepts = b - stop.first + 1 == stop.characters.size() && accepts(a);
+      break;
+    }
     case Op::kNot:
       node.uniform = nodes_[a].uniform;
       node.has_sets = nodes_[a].has_sets;
@@ -259,6 +265,7 @@ LexId LexicalPool::derive(LexId id, uint32_t c) {
     case Op::kSet: return strings(sets_.child(n.a, c));
     case Op::kMin: return min_length(n.a - 1);
     case Op::kMax: return n.a == 0 ? kNothing : max_length(n.a - 1);
+    case Op::kLagging: return derive_lagging(n.a, n.b, c);
     case Op::kNot: return negate(derive(n.a, c));
     default: break;
   }
@@ -462,7 +469,8 @@ std::string LexicalPool::text_utf8(TextId text) const {
 // ------------------------------------------------------------------ numbers
 
 bool LexicalPool::number(const LexCursor& cursor, NumberPlace& place) const {
-  if ((cursor.decoder & (7u << 28)) != kNumber) return false;
+  // Raw text and Python's strings have other bits of their own.
+  if ((cursor.decoder & (0xFu << 28 | 3u << 22)) != kNumber) return false;
   place.plain = (cursor.decoder & kPlainNumber) != 0;
   place.digits_only = (cursor.decoder & kDigitsOnly) != 0;
   place.goal = cursor.goal;
@@ -489,7 +497,7 @@ size_t LexicalPool::bytes() const {
   size_t total = nodes_.capacity() * sizeof(Node) + node_set_.bytes() + lists_.bytes() +
                  sets_.bytes() + rows_.capacity() * sizeof(rows_[0]) + wide_by_class_.bytes() +
                  wide_by_point_.bytes() + contains_.bytes() + without_.bytes() +
-                 unions_.bytes() + shortest_.bytes() + farthest_.bytes() +
+                 unions_.bytes() + until_.bytes() + shortest_.bytes() + farthest_.bytes() +
                  texts_.capacity() * sizeof(TextNode) + text_index_.bytes() + regions_.bytes() +
                  plain_numbers_.bytes() + any_numbers_.bytes();
   for (const uint32_t d : stale_) {

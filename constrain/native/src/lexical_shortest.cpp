@@ -147,13 +147,16 @@ bool LexicalPool::shortest(LexId start, bool raw, std::vector<uint32_t>& out) {
 void LexicalPool::spell_rest(uint32_t decoder, uint32_t c, std::string& out) {
   std::string whole;
   size_t done = 0;
-  switch ((decoder & kKind) >> 28) {
+  const uint32_t quotes = (decoder & kRaw) != 0 ? 0 : decoder & (kSingleQuoted | kDoubleQuoted);
+  const bool python = quotes == kSingleQuoted || quotes == kDoubleQuoted;
+  const uint32_t kind = (decoder & kRaw) != 0 ? 1 : (decoder & kKind) >> 28;
+  switch (kind) {
     case 1:
       append_utf8(whole, c);
       done = whole.size() - (decoder >> 24 & 3);
       break;
     case 2:
-      if (const char letter = escape_letter(c); letter != 0) {
+      if (const char letter = escape_letter(c); letter != 0 && (letter != '/' || !python)) {
         out += letter;
         return;
       }
@@ -164,10 +167,19 @@ void LexicalPool::spell_rest(uint32_t decoder, uint32_t c, std::string& out) {
       append_hex(whole, c < 0x10000 ? c : 0xD7C0 + (c >> 10));
       done = decoder >> 24 & 3;
       break;
+    case 6:
+      append_hex(whole, c >> 16);
+      append_hex(whole, c & 0xFFFF);
+      out += whole.substr(decoder >> 24 & 7);
+      return;
+    case 7:
+      append_hex(whole, c);
+      out += whole.substr(2 + (decoder >> 24 & 1));
+      return;
     default: break;
   }
-  const bool low = (decoder & kKind) >> 28 == 4;
-  if (low || ((decoder & kKind) >> 28 != 1 && c >= 0x10000)) {
+  const bool low = kind == 4;
+  if (low || (kind != 1 && c >= 0x10000)) {
     whole += "\\u";
     append_hex(whole, 0xDC00 + (c & 0x3FF));
     if (low) done = decoder >> 24 & 7;
@@ -180,7 +192,7 @@ bool LexicalPool::finish(LexId goal, uint32_t decoder, std::string& out) {
   std::vector<uint32_t> text;
   if (between(decoder)) {
     if (!shortest(goal, raw, text)) return false;
-    for (const uint32_t c : text) spell(out, c, raw);
+    for (const uint32_t c : text) spell_in(out, c, decoder);
     return true;
   }
   // Inside a character: one that it can become, of each kind.
@@ -213,7 +225,7 @@ bool LexicalPool::finish(LexId goal, uint32_t decoder, std::string& out) {
     if (next == kNothing || !shortest(next, raw, text)) continue;
     std::string spelled;
     spell_rest(decoder, c, spelled);
-    for (const uint32_t x : text) spell(spelled, x, raw);
+    for (const uint32_t x : text) spell_in(spelled, x, decoder);
     if (found && spelled.size() >= best.size()) continue;
     best = std::move(spelled);
     found = true;
@@ -225,8 +237,7 @@ bool LexicalPool::finish(LexId goal, uint32_t decoder, std::string& out) {
 LexStep LexicalPool::finish(const LexCursor& cursor, std::string& out, uint32_t& outcome_id) {
   std::string text;
   if (!finish(cursor.goal, cursor.decoder, text)) return LexStep::kDead;
-  const bool raw = (cursor.decoder & kRaw) != 0;
-  if (!raw) text += '"';
+  text += terminator(cursor.decoder);
   LexCursor at = cursor;
   LexStep last = LexStep::kInside;
   for (const char c : text) {
@@ -241,6 +252,10 @@ uint32_t LexicalPool::farthest(const LexCursor& cursor) {
   constexpr uint32_t kUnknown = 0xFFFFFFFFu;
   constexpr uint32_t kCharacter = 8;   // to finish one that has begun, and the closing quote
   constexpr size_t kStates = 400;
+  // Python's escapes are not those whose cost is known.
+  const uint32_t quotes = cursor.decoder & (kSingleQuoted | kDoubleQuoted);
+  if ((cursor.decoder & kRaw) == 0 && (quotes == kSingleQuoted || quotes == kDoubleQuoted))
+    return kUnknown;
   LexId base;
   uint32_t least, most;
   split_lengths(cursor.goal, base, least, most);

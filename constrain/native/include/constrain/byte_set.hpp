@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string_view>
 
 namespace constrain {
 
@@ -13,8 +14,8 @@ inline void add_byte(ByteSet& set, uint8_t byte) { set[byte >> 6] |= uint64_t{1}
 inline void remove_byte(ByteSet& set, uint8_t byte) {
   set[byte >> 6] &= ~(uint64_t{1} << (byte & 63));
 }
-inline void add_bytes(ByteSet& set, const char* bytes) {
-  for (; *bytes != 0; ++bytes) add_byte(set, static_cast<uint8_t>(*bytes));
+inline void add_bytes(ByteSet& set, std::string_view bytes) {
+  for (const char byte : bytes) add_byte(set, static_cast<uint8_t>(byte));
 }
 // The byte that the UTF-8 of this code point begins with.
 inline void add_first_byte(ByteSet& set, uint32_t code_point) {

@@ -7,12 +7,16 @@
 // An object frame is fast where one conjunctive table decides everything (bits of the names seen,
 // a count, the set of other keys seen); else it is general and carries residual formulas.  Arrays
 // are always general: their residuals recur.
+//
+// A surface (json_surface.hpp) changes how values are written, not what they mean: other brackets,
+// quotes and words lead to the same frames.
 #pragma once
 
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "constrain/json_surface.hpp"
 #include "constrain/json_theory.hpp"
 #include "constrain/machine.hpp"
 
@@ -52,6 +56,9 @@ class JsonMachine final : public Machine {
   enum class Mode : uint8_t {
     kValue, kLiteral, kNumber, kString, kArrayStart, kArrayNext, kKeyOrEnd, kKey, kFastKey,
     kGeneralKey, kColon, kObjectNext, kDone,
+    // Of surfaces: a fixed text, a name of the value's type, the space before a tail, a string that
+    // may also be another value, several readings of one text.
+    kScript, kHole, kTail, kStringOr, kReadings,
   };
   enum class Kind : uint32_t { kFastObject, kObject, kObjectMember, kArray, kArrayItem };
   // What a, b, c, d, e hold per kind:
@@ -64,11 +71,13 @@ class JsonMachine final : public Machine {
     uint32_t parent = 0;
     Kind kind = Kind::kFastObject;
     uint32_t a = 0, b = 0, c = 0, d = 0, e = 0;
+    TextId key = 0;   // of the member being read, for surfaces that write it again behind the value
   };
 
   static constexpr uint32_t kCapture = 1u << 8;      // the value being read is wanted
   static constexpr uint32_t kTextUnknown = 1u << 9;  // after leave(): some text was not seen
   static constexpr uint32_t kUnsure = 1u << 10;      // and it has come to matter
+  static constexpr uint32_t kNoString = 1u << 11;    // the value being begun is no string
   static constexpr uint32_t kSpaceShift = 16;
   static constexpr uint32_t kSpaceMask = kGapCounts;
 
@@ -86,14 +95,19 @@ class JsonMachine final : public Machine {
   }
   uint32_t push(const StackNode& n);
 
+  bool structure(Config& c, uint8_t byte);
   bool begin_value(Config& c, uint8_t byte);
+  bool begin_literal(Config& c, uint32_t spelling);
+  bool begin_number(Config& c, uint8_t byte);
+  bool begin_string(Config& c, uint32_t unit);
+  bool end_number(Config& c);
   bool step_literal(Config& c, uint8_t byte);
   bool step_number(Config& c, uint8_t byte);
   bool step_string(Config& c, uint8_t byte);
   bool begin_object(Config& c, Formula goal, uint32_t variables, bool capture);
   bool begin_array(Config& c, Formula goal, uint32_t variables, bool capture);
   bool next_item(Config& c);
-  bool begin_key(Config& c);
+  bool begin_key(Config& c, uint32_t unit);
   bool more_keys(const StackNode& n);
   LexId others_left(const Config& c);
   bool step_fast_key(Config& c, uint8_t byte);
@@ -104,6 +118,42 @@ class JsonMachine final : public Machine {
   bool close_array(Config& c);
   // Ends the value that stands above the stack's top; `truth` answers the frame's variables.
   bool end_value(Config& c, std::span<const uint32_t> truth, bool captured, ValueId value);
+
+  // ---- surfaces
+  bool step_spelled(Config& c, uint8_t byte);
+  bool is_bare(const Config& c) const;   // the frame on top has no brackets
+  bool root_frame(const Config& c) const { return c.w[1] != 0 && node(c.w[1]).parent == 0; }
+  bool begin_spelled(Config& c, uint8_t byte);
+  bool begin_text_value(Config& c, uint8_t byte);
+  bool begin_other(Config& c, uint8_t byte, bool strings);
+  bool begin_spelled_key(Config& c, uint8_t byte);
+  bool begin_bare(Config& c, uint8_t byte);
+  bool next_bare(Config& c, uint8_t byte);
+  bool other_possible(const Config& c);
+  void after_value(Config& c);
+  bool after_string(Config& c, uint32_t unit);
+  bool after_key(Config& c);
+  bool begin_script(Config& c, Writing::Script script);
+  bool settle(Config& c);
+  bool finish_script(Config& c);
+  const std::string& script_text(const Config& c) const;
+  uint32_t hole_choices(const Config& c, bool type);
+  Formula hole_goal(Formula goal, bool type, uint32_t choice);
+  bool step_script(Config& c, uint8_t byte);
+  bool step_hole(Config& c, uint8_t byte);
+  bool step_tail(Config& c, uint8_t byte);
+  bool step_readings(Config& c, uint8_t byte);
+  void readings(const Config& c, std::vector<Config>& out) const;
+  bool combine(Config& c, std::vector<Config>& alive);
+  bool other_unit(const Config& c, uint32_t unit) const;
+  uint32_t keep(Config c);
+  bool accepts_spelled(const Config& c);
+  bool spelled_bytes(const Config& c, ByteSet& out);
+  bool finish_spelled(Config& c, std::string& out, size_t limit);
+  bool feed_spelled_value(Config& c, std::string& out);
+  bool feed_spelled_type(Config& c, Type type, std::string& out);
+  std::string key_end(const Config& c) const;
+  std::string describe_spelled(const Config& c);
 
   // Which names of a fast object may come next.
   struct Rules {
@@ -153,6 +203,7 @@ class JsonMachine final : public Machine {
   bool plain_numbers_;
   bool declared_order_;
   uint32_t string_unit_;   // the decoder at the start of strings and keys
+  std::unique_ptr<const Writing> surface_;   // null: JSON
   Formula root_ = Formulas::kFalse;
   uint32_t any_object_ = 0;  // the table that says nothing
 
@@ -165,7 +216,42 @@ class JsonMachine final : public Machine {
   IdSet node_set_;
   bool trial_ = false;
   std::vector<StackNode> trial_nodes_;
+  static constexpr size_t kFirstReading = 6, kMostReadings = 6;   // words of a config
+  std::vector<Config> configs_{1}, trial_configs_{1};   // other readings; 0: none
+  IdSet config_set_;
+  mutable std::string key_text_;   // scratch
   NumberPool::Mark mark_;
 };
+
+// Brackets and what stands between values, in JSON.
+inline bool JsonMachine::structure(Config& c, uint8_t byte) {
+  switch (mode(c)) {
+    case Mode::kValue: return begin_value(c, byte);
+    case Mode::kArrayStart:
+      if (byte == ']') return close_array(c);
+      return next_item(c) && begin_value(c, byte);
+    case Mode::kArrayNext:
+      if (byte == ']') return close_array(c);
+      return byte == ',' && next_item(c);
+    case Mode::kKeyOrEnd:
+      if (byte == '}') return close_object(c);
+      return byte == '"' && begin_key(c, string_unit_);
+    case Mode::kKey: return byte == '"' && begin_key(c, string_unit_);
+    case Mode::kColon: {
+      if (byte != ':') return false;
+      const uint32_t goal = c.w[2], variables = c.w[3], capture = c.w[0] & kCapture;
+      set_mode(c, Mode::kValue, capture);
+      c.w[2] = goal;
+      c.w[3] = variables;
+      return true;
+    }
+    case Mode::kObjectNext:
+      if (byte == '}') return close_object(c);
+      if (byte != ',' || !more_keys(node(c.w[1]))) return false;
+      set_mode(c, Mode::kKey);
+      return true;
+    default: return false;  // kDone
+  }
+}
 
 }  // namespace constrain

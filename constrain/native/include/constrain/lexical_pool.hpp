@@ -5,9 +5,10 @@
 // kNothing at once, so that a live id always has a member; emptiness is decided by search under a
 // step budget, and an exhausted budget counts as live.
 //
-// On top of the code points sits a decoder for JSON strings (escapes, surrogate pairs, UTF-8) or
-// for raw UTF-8 text.  A byte is admitted only if some code point that it can still become keeps
-// the language alive.
+// On top of the code points sits a decoder for JSON strings (escapes, surrogate pairs, UTF-8), for
+// Python's strings, or for raw UTF-8 text, which goes on for ever or up to a text of its own (a
+// stop).  A byte is admitted only if some code point that it can still become keeps the language
+// alive.
 //
 // The pool is shared by all programs of a vocabulary and is not thread-safe.
 #pragma once
@@ -39,6 +40,8 @@ class LexicalPool final : public LexicalStepper, public CharacterStepper {
   static constexpr LexId kAnything = 1;
   static constexpr uint32_t kJson = 0;           // decoder at a character boundary of a JSON string
   static constexpr uint32_t kRaw = 0x80000000u;  // the same in raw text
+  static constexpr uint32_t kSingleQuoted = 1u << 22;   // in a string of Python
+  static constexpr uint32_t kDoubleQuoted = 2u << 22;
   // In a JSON string with escapes only where there must be one, each in one spelling.
   static constexpr uint32_t kPlainJson = 3u << 22;
 
@@ -94,9 +97,9 @@ class LexicalPool final : public LexicalStepper, public CharacterStepper {
   LexStep step(LexCursor& cursor, uint8_t byte, uint32_t& outcome) override;
   static constexpr uint32_t kNone = 0xFFFFFFFFu;
 
-  // The decoder alone: kEnd for the closing quote of a JSON string, else `code_point` is the code
-  // point completed by this byte, or kNone.
-  static LexStep decode(uint32_t& decoder, uint8_t byte, uint32_t& code_point);
+  // The decoder alone: kEnd for the last byte of the unit (a closing quote), else `code_point` is
+  // the code point completed by this byte, or kNone.
+  LexStep decode(uint32_t& decoder, uint8_t byte, uint32_t& code_point) const;
   // The decoder, inside a character, can still become this code point.
   static bool can_become(uint32_t decoder, uint32_t code_point);
   // Some member of the set begins with a code point that the decoder can still become.
@@ -116,7 +119,7 @@ class LexicalPool final : public LexicalStepper, public CharacterStepper {
   CharacterStepper* by_characters() override { return this; }
   uint32_t classes_of(const LexCursor& cursor) override;
   const CharClasses& classes(uint32_t number) const override { return partition_list_[number]; }
-  bool at_boundary(uint32_t decoder) const override { return between(decoder); }
+  bool at_boundary(uint32_t decoder) const override { return begins(decoder); }
   LexStep decode_byte(uint32_t& decoder, uint8_t byte, uint32_t& code_point) const override {
     return decode(decoder, byte, code_point);
   }
@@ -142,10 +145,25 @@ class LexicalPool final : public LexicalStepper, public CharacterStepper {
   std::string text_utf8(TextId text) const;
   StringSets& sets() { return sets_; }
 
+  // ---- units with an end of their own
+  // The decoder at the start of raw text that ends with the first `stop`: UTF-8, in which the byte
+  // 0xFF (of a special token) can only be the last one.  Throws LimitError for too many stops.
+  uint32_t raw_until(std::string_view stop);
+  // What is read in such a unit whose text is in `language`, up to the last character of the stop:
+  // the text and the rest of the stop.  For other units the language itself.
+  LexId until(LexId language, uint32_t decoder);
+  // Texts that a stop can be written behind: the first one is then that.
+  LexId free_of(uint32_t decoder);
+  // The text of a unit that was read up to the last character of its stop.
+  TextId without_stop(TextId read, uint32_t decoder) const;
+  // The bytes of the last character, a quote for strings.
+  std::string terminator(uint32_t decoder) const;
+  // Both are units that end with the same stop.
+  bool same_end(uint32_t decoder, uint32_t other) const;
   // Outside of any character.
-  static bool between(uint32_t decoder) {
-    return decoder == kJson || decoder == kPlainJson || decoder == kRaw;
-  }
+  static bool between(uint32_t decoder);
+  // Appends a code point as it is written in the unit.
+  static void spell_in(std::string& out, uint32_t code_point, uint32_t decoder);
   // Whether JSON must write it as an escape.
   static bool needs_escape(uint32_t code_point) {
     return code_point < 0x20 || code_point == '"' || code_point == '\\';
@@ -172,7 +190,11 @@ class LexicalPool final : public LexicalStepper, public CharacterStepper {
   size_t bytes() const;
 
  private:
-  enum class Op : uint8_t { kNothing, kAnything, kRegex, kSet, kMin, kMax, kAnd, kOr, kOne, kNot };
+  // kLagging: texts of a regex's state followed by a stop without its last character; the regex has
+  // not read yet what may be the stop.
+  enum class Op : uint8_t {
+    kNothing, kAnything, kRegex, kSet, kMin, kMax, kLagging, kAnd, kOr, kOne, kNot,
+  };
   struct Node {
     Op op;
     bool uniform = true;   // speaks of lengths only
@@ -188,6 +210,23 @@ class LexicalPool final : public LexicalStepper, public CharacterStepper {
     TextId parent;
     uint32_t code_point;
   };
+
+  struct Stop {
+    std::vector<uint32_t> characters;   // the last one may be kSpecial
+    std::vector<uint32_t> border;       // of each prefix: its longest proper prefix that ends it
+    uint32_t first = 0;                 // position before the first character
+    LexId anything = kAnything;         // any text and then the stop without its last character
+  };
+  static constexpr uint32_t kSpecial = 0x110000;   // the byte 0xFF, as a character
+  static uint32_t position_of(uint32_t decoder);
+  static uint32_t at_position(uint32_t position);
+  bool begins(uint32_t decoder) const;
+  const Stop& stop_at(uint32_t position) const { return stops_[positions_[position]]; }
+  LexStep decode_raw(uint32_t& decoder, uint8_t byte, uint32_t& code_point) const;
+  LexStep decode_python(uint32_t& decoder, uint8_t byte, uint32_t& code_point) const;
+  LexId lagging(LexId regex, uint32_t position);
+  LexId derive_lagging(LexId regex, uint32_t position, uint32_t code_point);
+  LexId followed(LexId id, const Stop& stop, std::unordered_map<LexId, LexId>& memo);
 
   LexId make(Op op, uint32_t a, uint32_t b = 0);
   LexId make_list(Op op, std::vector<LexId> parts);
@@ -249,6 +288,10 @@ class LexicalPool final : public LexicalStepper, public CharacterStepper {
   std::vector<std::vector<uint32_t>> merged_{{}};   // merged class of each class of a regex
   FlatMap merged_index_;                            // by regex and state
   FlatMap merged_partitions_;                       // by list of regexes and merged_
+  std::vector<Stop> stops_;
+  std::vector<uint32_t> positions_{0};              // the stop of each position; 0: none
+  std::unordered_map<std::string, uint32_t> stop_index_;
+  FlatMap until_;                                   // by language and stop
   std::vector<TextNode> texts_;
   static constexpr TextId kTried = 1u << 31;
   std::vector<TextNode> tried_texts_;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,23 @@ enum class ValueKind : int32_t { kNull, kTrue, kFalse, kNumber, kString, kArray,
 // kSpaced: one blank behind each colon and comma, none elsewhere.
 enum class Whitespace : uint8_t { kBounded, kAny, kCompact, kSpaced };
 
+// How values are written where that is not JSON: constrain/program.py documents each field.
+struct Surface {
+  enum class Members : uint8_t { kBraces, kRoot, kNested };
+  enum class Strings : uint8_t { kJson, kPython, kUntilQuote, kUntilTail, kUnescaped };
+  struct Piece {
+    enum class Kind : uint8_t { kText, kKey, kType, kString } kind = Kind::kText;
+    std::string text;
+    bool operator==(const Piece&) const = default;
+  };
+  Members members = Members::kBraces;
+  std::string head, separator, quote;
+  std::vector<Piece> between, tail;
+  Strings outer = Strings::kJson, inner = Strings::kJson;
+  bool python_words = false, cdata = false;
+  bool operator==(const Surface&) const = default;
+};
+
 struct Program {
   bool text = false;                      // kind "text" (Regex, Choice) rather than "json"
   bool grammar = false;                   // kind "grammar": args is the table, with `parts`
@@ -36,13 +54,15 @@ struct Program {
   bool plain_numbers = true;
   bool declared_order = false;
   bool plain_escapes = false;             // strings are written in one way only
+  std::optional<Surface> surface;         // none: JSON
   std::vector<std::shared_ptr<const Program>> parts;   // of a grammar, by foreign number
 };
 
 // One machine can run both: all that is no formula is the same.
 inline bool same_options(const Program& a, const Program& b) {
   return a.whitespace == b.whitespace && a.plain_numbers == b.plain_numbers &&
-         a.declared_order == b.declared_order && a.plain_escapes == b.plain_escapes;
+         a.declared_order == b.declared_order && a.plain_escapes == b.plain_escapes &&
+         a.surface == b.surface;
 }
 
 // All tables are the same; the roots may differ.

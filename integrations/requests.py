@@ -29,6 +29,7 @@ __all__ = ["KINDS", "grammar_syntax", "parse_constraint"]
 _SCHEMA_OPTIONS = (
     "content",
     "draft",
+    "escapes",
     "extra_properties",
     "formats",
     "numbers",
@@ -41,11 +42,13 @@ _SCHEMA_OPTIONS = (
 _TOOL_OPTIONS = (
     "answer",
     "arguments_order",
+    "escapes",
     "format",
     "parallel",
     "prompt",
     "reasoning",
     "tool_choice",
+    "whitespace",
 )
 
 

@@ -45,6 +45,10 @@ SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required"
             {"json_schema": SCHEMA, "whitespace": "compact", "regex": None},
             constrain.JsonSchema(SCHEMA, whitespace="compact"),
         ),
+        (
+            {"json_schema": SCHEMA, "escapes": "plain", "whitespace": "spaced"},
+            constrain.JsonSchema(SCHEMA, escapes="plain", whitespace="spaced"),
+        ),
         ({"json_object": True}, constrain.JsonSchema({"type": "object"})),
         ({"regex": "a+"}, constrain.Regex("a+")),
         ({"choice": ["a", "b"]}, constrain.Choice(["a", "b"])),
@@ -99,6 +103,14 @@ def test_defaults_give_way() -> None:
 def test_wrong_data(data: Any, message: str) -> None:
     with pytest.raises(ConstrainError, match=message):
         parse_constraint(data)
+
+
+def test_spelling_of_tool_calls() -> None:
+    data = {"tools": [{"name": "f", "parameters": SCHEMA}], "format": "hermes"}
+    spec = parse_constraint(data)
+    assert (spec.escapes, spec.whitespace) == ("plain", "template")
+    spec = parse_constraint({**data, "escapes": "any", "whitespace": "bounded"})
+    assert (spec.escapes, spec.whitespace) == ("any", "bounded")
 
 
 def test_grammar_syntax() -> None:

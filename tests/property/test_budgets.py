@@ -104,3 +104,15 @@ def test_keys_and_values_that_must_differ(deepseek: Any, number: int) -> None:
         for one in budgets.schema_cases([("open", OPEN[number])], deepseek.vocabulary, rng)
     ]
     _walks(f"open {number}", cases, deepseek.vocabulary, walks=4)
+
+
+def test_bounds_far_from_the_limit_hold(small_vocabulary: Any) -> None:
+    vocabulary = small_vocabulary.vocabulary
+    lexicon, rng, tally = budget_walks.Lexicon(vocabulary), random.Random(7), budgets.Tally()
+    chosen = [("", one) for one in NUMBERS] + budgets.random_schemas(100, seed=4)
+    for case in budgets.schema_cases(chosen, vocabulary, rng):
+        budgets.check_bounds(case, lexicon, rng, tally)
+    for case in budgets.grammar_cases(vocabulary, large=False):
+        budgets.check_bounds(case, lexicon, rng, tally, steps=4)
+    assert not tally.wrong, "\n".join(tally.wrong)
+    assert tally.counts["bounded"] > 400

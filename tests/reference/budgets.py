@@ -25,6 +25,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from tests.reference import budget_walks, data, oracle, vocabularies
 from tests.reference.budget_walks import Case, Judge, Outcome
 from tests.reference.drive import allowed_ids, new_row, random_tokens, tokens_by_bytes
@@ -135,6 +137,76 @@ def check_world(
             tally.wrong.append(f"{where}: the end within {budget}")
 
 
+# -- bounds far from the limit -----------------------------------------------------------------
+
+
+def check_bounds(
+    case: Case, lexicon: budget_walks.Lexicon, rng: random.Random, tally: Tally, steps: int = 12
+) -> None:
+    """Behind each token that a mask allows (a sample of them where they are many) a completion has
+    at most as many bytes as `most_needed` said before, along a random walk."""
+    import constrain
+
+    matcher = case.compiled.matcher()
+    row = constrain.allocate_bitmask(1, lexicon.size)
+    for _ in range(steps):
+        bound = matcher.most_needed
+        matcher.fill_bitmask(row)
+        allowed = [i for i in allowed_ids(row[0], lexicon.size).tolist() if i not in lexicon.eos]
+        if not allowed:
+            return
+        tally.counts["states"] += 1
+        if bound is not None:
+            tally.counts["bounded"] += 1
+            for token in rng.sample(allowed, min(len(allowed), 20)):
+                fork = matcher.fork()
+                fork.advance(token)
+                tally.counts["tokens"] += 1
+                completion = fork.completion(1 << 20)
+                if completion is None or len(completion) > bound:
+                    tally.wrong.append(
+                        f"{case.name} after {lexicon.vocabulary.decode(matcher.tokens)!r} and "
+                        f"{lexicon.tokens[token]!r}: {completion!r} is longer than {bound}"
+                    )
+        matcher.advance(lexicon.draw(np.array(allowed), rng.choice(budget_walks.KINDS), rng))
+
+
+def measure_far(cases: Iterable[Case], lexicon: budget_walks.Lexicon) -> Iterator[str]:
+    """What a budget costs far from its limit: thread time of warm masks with and without one."""
+    import constrain
+
+    row = constrain.allocate_bitmask(1, lexicon.size)
+    ratios = []
+    for case in cases:
+        rng = random.Random(case.name)
+        matcher = case.compiled.matcher()
+        times = {None: 0.0, 100_000: 0.0}
+        if matcher.most_needed is None:
+            yield f"{case.name[:60]}: no bound"
+            continue
+        for _ in range(12):
+            for _ in range(3):
+                for budget in times:
+                    matcher.fill_bitmask(row, remaining=budget)
+            for _ in range(20):
+                for budget in times:
+                    before = time.thread_time()
+                    for _ in range(20):
+                        matcher.fill_bitmask(row, remaining=budget)
+                    times[budget] += time.thread_time() - before
+            allowed = allowed_ids(row[0], lexicon.size)
+            allowed = allowed[~np.isin(allowed, lexicon.eos)]
+            if not len(allowed):
+                break
+            matcher.advance(lexicon.draw(allowed, "classes", rng))
+        ratios.append(times[100_000] / times[None])
+    if ratios:
+        yield (
+            f"thread time of a warm mask with a budget of 100,000 by that without one, "
+            f"{len(ratios)} constraints: median {np.median(ratios):.3f}, most {max(ratios):.3f}"
+        )
+
+
 # -- pairs -------------------------------------------------------------------------------------
 
 
@@ -204,12 +276,16 @@ def schema_cases(
         yield Case(f"{name} ({whitespace}, {numbers})", compiled, schema_judge(schema))
 
 
-def grammar_cases(vocabulary: Any) -> Iterator[Case]:
-    """Shipped grammars, regular expressions, and grammars with one difficulty each."""
+def grammar_cases(vocabulary: Any, *, large: bool = True) -> Iterator[Case]:
+    """Shipped grammars, regular expressions, and grammars with one difficulty each.
+
+    Without `large` those that take seconds to compile are left out.
+    """
     import constrain
     from constrain import grammars
+    from tests.reference.judges import TooLarge
     from tests.reference.lark_grammars import GRAMMARS
-    from tests.reference.shipped import SHIPPED, TooLarge
+    from tests.reference.shipped import SHIPPED
 
     def judged(judge: Any) -> Judge:
         def check(text: bytes) -> str:
@@ -224,6 +300,8 @@ def grammar_cases(vocabulary: Any) -> Iterator[Case]:
         return lambda text: "" if re.fullmatch(pattern, text.decode()) else "no match"
 
     for entry in SHIPPED:
+        if not large and entry.name.partition("-")[0] in ("python", "sql", "url", "regex"):
+            continue
         spec = grammars.load(entry.name, **entry.parameters)
         yield Case(entry.id, constrain.compile(spec, vocabulary), judged(entry.judge))
     for pattern in (r"(ab|abab)*c?", r"[a-z]{20,64}\d{4}", r"(\w+, )*\w{3,9}!", r"[^\n]{0,40}\n\n"):
@@ -309,6 +387,7 @@ def main() -> None:
     parser.add_argument("--grammars", action="store_true")
     parser.add_argument("--tools", action="store_true")
     parser.add_argument("--worlds", type=int, default=0)
+    parser.add_argument("--far", action="store_true", help="bounds, and costs far from the limit")
     parser.add_argument("--walks", type=int, default=1, help="budgets of each schema")
     parser.add_argument("--vocabularies", nargs="*", default=["deepseek", "smollm2", "small"])
     parser.add_argument("--seed", type=int, default=1)
@@ -343,6 +422,16 @@ def main() -> None:
             for case in grammar_cases(vocabulary):
                 budget_walks.run(case, lexicon, 10 * arguments.walks, rng, outcome)
             finish(f"{name}: grammars", outcome, started)
+        if arguments.far:
+            tally = Tally()
+            chosen = bench_schemas(60, rng) + random_schemas(60, arguments.seed)
+            cases = [*schema_cases(chosen, vocabulary, rng), *grammar_cases(vocabulary)]
+            for case in cases:
+                check_bounds(case, lexicon, rng, tally)
+            print(f"{name}: bounds {dict(tally.counts)}, {len(tally.wrong)} wrong")
+            for line in [*tally.wrong, *measure_far(cases[::6], lexicon)]:
+                print(f"  {line}", flush=True)
+            failed |= bool(tally.wrong)
     if arguments.tools:
         rng = random.Random(arguments.seed)
         lexicons: dict[int, budget_walks.Lexicon] = {}

@@ -377,6 +377,13 @@ void bind_constraint(nb::module_& m) {
                      if (count == Budget::kNever) return nb::none();
                      return nb::int_(count);
                    })
+      .def_prop_ro("most_needed",
+                   [](Matcher& self) -> nb::object {
+                     const MatcherGuard guard(self);
+                     const uint32_t count = self.most_needed();
+                     if (count == Budget::kNever) return nb::none();
+                     return nb::int_(count);
+                   })
       .def_prop_ro("is_accepting",
                    [](Matcher& self) {
                      const MatcherGuard guard(self);

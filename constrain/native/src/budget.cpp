@@ -60,14 +60,14 @@ Budget::Budget(Vocabulary& vocabulary, Shard& shard, Machine& machine, StateTabl
       machine_(machine),
       states_(states) {}
 
-bool Budget::far(StateId state, uint32_t left) {
+uint32_t Budget::bound(StateId state) {
   const Spelling& spelling = vocabulary_.spelling();
-  if (!spelling.every_byte) return false;
+  if (!spelling.every_byte) return kNever;
   Way& here = at(state);
   if (here.bound == kUnasked) {
     here.bound = machine_.most_needed(states_.config(state), spelling.brackets, trie_.depth());
   }
-  return here.bound <= left;
+  return here.bound;
 }
 
 size_t Budget::bytes() const {

@@ -334,7 +334,7 @@ bool Matcher::fill(uint32_t* row, uint32_t remaining) {
     const StateId at = states_.back();
     Budget& budget = lane.budget();
     promised_ = false;
-    if (remaining > 1 && budget.far(at, remaining - 1) && lane.fill(at, row)) return true;
+    if (remaining > 1 && budget.bound(at) < remaining && lane.fill(at, row)) return true;
     if (remaining == 0 || budget.need_here(at) > remaining) {
       std::fill_n(row, lane.vocabulary().words(), 0u);
       or_words(row, lane.vocabulary().eos_words());
@@ -362,6 +362,10 @@ bool Matcher::shortest_completion(std::vector<uint32_t>& tokens) {
 uint32_t Matcher::tokens_needed() {
   std::vector<uint32_t> tokens;
   return shortest_completion(tokens) ? static_cast<uint32_t>(tokens.size()) : Budget::kNever;
+}
+
+uint32_t Matcher::most_needed() {
+  return work([&](Lane& lane) { return is_finished() ? 0 : lane.budget().bound(states_.back()); });
 }
 
 bool Matcher::is_accepting() {

@@ -65,8 +65,9 @@ class Budget {
   bool record(StateId state, std::span<const uint32_t> tokens);
   // The tokens of that completion; empty where none is needed or known.
   std::vector<uint32_t> way(StateId state);
-  // No token can lead to where more than `left` tokens are needed; false: not known.
-  bool far(StateId state, uint32_t left);
+  // No token can lead to where more bytes are needed than this, each of which is a token; kNever:
+  // not known.
+  uint32_t bound(StateId state);
   // Clears the tokens of a state's mask after which more than `left` tokens would be needed.
   void keep(StateId state, uint32_t left, uint32_t* row);
   size_t bytes() const;

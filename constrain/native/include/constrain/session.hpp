@@ -150,6 +150,8 @@ class Matcher {
   bool shortest_completion(std::vector<uint32_t>& tokens);
   // How many they are; Budget::kNever: no completion is known.
   uint32_t tokens_needed();
+  // With more than that behind the next token no mask is checked; Budget::kNever: none is known.
+  uint32_t most_needed();
   bool is_accepting();
   bool is_finished() const { return finished_ > 0; }
   std::span<const uint32_t> tokens() const { return tokens_; }

@@ -92,8 +92,8 @@ def whole_terminal(pattern: str, flags: int, limit: int = _MAX_STATES) -> tuple[
     rows: list[list[Range]] = []
     for state in order:
         row: list[Range] = []
-        for label in range(1, threads.alphabet.size):
-            target = threads.step_all(state, label)
+        for labels in threads.groups(state[0]):
+            target = threads.step_all(state, labels[-1])
             if not target[0]:
                 continue
             number = ids.get(target)
@@ -102,8 +102,8 @@ def whole_terminal(pattern: str, flags: int, limit: int = _MAX_STATES) -> tuple[
                 order.append(target)
                 if number >= limit:
                     raise _too_large(pattern, limit)
-            row.append((label, label, number))
-        rows.append(merge_ranges(row))
+            row += [(label, label, number) for label in labels]
+        rows.append(merge_ranges(sorted(row)))
     ends = [threads.matched(state) for state in order]
     begins = [None, *(ANYTHING if end else None for end in ends[1:])]
     terminal = minimal_terminal(f"/{pattern}/", rows, begins)
@@ -146,8 +146,8 @@ class _Lexemes:
         order: list[Any] = [start]
         for state in order:
             row: list[Range] = []
-            for label in range(1, threads.alphabet.size):
-                target = threads.step(state, label)
+            for labels in threads.groups(state[0]):
+                target = threads.step(state, labels[-1])
                 if not target[0]:
                     continue
                 number = ids.get(target)
@@ -156,8 +156,8 @@ class _Lexemes:
                     order.append(target)
                     if number >= _MAX_STATES:
                         raise _too_large(threads.pattern, _MAX_STATES)
-                row.append((label, label, number))
-            self.rows.append(merge_ranges(row))
+                row += [(label, label, number) for label in labels]
+            self.rows.append(merge_ranges(sorted(row)))
         self.states = order
 
     # -- behind the lexeme ---------------------------------------------------------------------
@@ -240,11 +240,11 @@ class _Lexemes:
         at = 2
         while at < len(order):
             state = order[at]
-            row = [
-                (label, label, number(self._decided(self.behind_step(state, label))))
-                for label in range(self.threads.alphabet.size)
-            ]
-            rows.append(merge_ranges(row))
+            row: list[Range] = []
+            for labels in self.threads.groups(state[0]):
+                target = number(self._decided(self.behind_step(state, labels[0])))
+                row += [(label, label, target) for label in labels]
+            rows.append(merge_ranges(sorted(row)))
             at += 1
         ends = [True, False]
         ends += [self._winner(state[0]) in (_LEXEME, _LONGER) for state in order[2:]]

@@ -13,7 +13,7 @@ lookbehind asks for had the character before: per set True, False, or None (noth
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from constrain.errors import LimitExceededError, UnsupportedError
@@ -56,6 +56,7 @@ class Threads:
         self._set_index: dict[CharSet, int] = {}
         self.looks_ahead = False
         self.work = 0
+        self._groups: dict[frozenset[int], list[tuple[int, ...]]] = {}
         tree = sre_parse.parse(pattern, flags)
         self.first = self._sequence(list(tree), MATCH, tree.state.flags)
         read = [instruction[1] for instruction in self.code if instruction[0] == "set"]
@@ -344,3 +345,27 @@ class Threads:
             negative != any(t[0] <= MATCH and self.at_end(t[1]) for t in threads)
             for negative, threads in obligations
         )
+
+    # -- groups --------------------------------------------------------------------------------
+
+    def groups(self, threads: Iterable[Any]) -> list[tuple[int, ...]]:
+        """The classes of characters, grouped by what threads (and contexts) can tell apart."""
+        masks = set(self.masks)
+        self._collect(threads, masks)
+        key = frozenset(masks)
+        found = self._groups.get(key)
+        if found is None:
+            parts = [(1 << self.alphabet.size) - 1]
+            for mask in masks:
+                parts = [p for part in parts for p in (part & mask, part & ~mask) if p]
+            labels = range(self.alphabet.size)
+            found = [tuple(label for label in labels if part >> label & 1) for part in parts]
+            self._groups[key] = found
+        return found
+
+    def _collect(self, threads: Iterable[Any], masks: set[int]) -> None:
+        for thread in threads:
+            if thread[0] > MATCH:
+                masks.add(self.code[thread[0]][1])
+            for _, inner in thread[1]:
+                self._collect(inner, masks)

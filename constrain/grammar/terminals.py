@@ -117,8 +117,8 @@ def _explored(
     rows: list[list[Range]] = []
     for state in order:
         row: list[Range] = []
-        for label in range(1, threads.alphabet.size):
-            target = step(state, label)
+        for labels in threads.groups(state[0]):
+            target = step(state, labels[-1])
             if not target[0]:
                 continue
             number = ids.get(target)
@@ -127,8 +127,8 @@ def _explored(
                 order.append(target)
                 if number >= limit:
                     raise _too_large(threads.pattern, limit)
-            row.append((label, label, number))
-        rows.append(merge_ranges(row))
+            row += [(label, label, number) for label in labels]
+        rows.append(merge_ranges(sorted(row)))
     return order, rows
 
 
@@ -232,11 +232,11 @@ class _Lexemes:
         at = 2
         while at < len(order):
             state = order[at]
-            row = [
-                (label, label, number(self._decided(self.behind_step(state, label))))
-                for label in range(self.threads.alphabet.size)
-            ]
-            rows.append(merge_ranges(row))
+            row: list[Range] = []
+            for labels in self.threads.groups(state[0]):
+                target = number(self._decided(self.behind_step(state, labels[0])))
+                row += [(label, label, target) for label in labels]
+            rows.append(merge_ranges(sorted(row)))
             at += 1
         ends = [True, False]
         ends += [self._winner(state[0]) in (_LEXEME, _LONGER) for state in order[2:]]

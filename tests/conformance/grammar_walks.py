@@ -1,7 +1,7 @@
 """Random walks under the masks of shipped grammars, judged by the real parsers.
 
-``python -m tests.conformance.grammar_walks --walks 1000`` walks every grammar with the tokens of a
-real vocabulary; ``--gbnf FOLDER`` walks the GBNF files of a folder instead (llama.cpp's, say), which
+``python -m tests.conformance.grammar_walks --walks 1000 --vocabulary deepseek tekken`` walks every
+grammar with the tokens of real vocabularies; ``--gbnf FOLDER`` walks the GBNF files of a folder instead (llama.cpp's, say), which
 have to end. The exit code is 1 if a walk did not end or its text was refused.
 """
 
@@ -72,18 +72,8 @@ def _files(folder: Path, vocabulary: TestVocabulary) -> Iterable[tuple[str, Any,
         yield path.name, constrain.compile(spec, vocabulary.vocabulary), None
 
 
-def main() -> int:
-    """Random walks over grammars."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("names", nargs="*", help="only these grammars")
-    parser.add_argument("--walks", type=int, default=100, help="per grammar")
-    parser.add_argument("--wander", type=int, default=40, help="most tokens before going home")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--vocabulary", default="deepseek")
-    parser.add_argument("--gbnf", type=Path, help="a folder of GBNF files to walk instead")
-    arguments = parser.parse_args()
-    sys.setrecursionlimit(20_000)
-    vocabulary = vocabularies.load(arguments.vocabulary)
+def _walk_all(vocabulary: TestVocabulary, arguments: argparse.Namespace) -> bool:
+    """Walks all grammars that were asked for; whether something went wrong."""
     walker = GrammarWalker(vocabulary)
     found = (
         _files(arguments.gbnf, vocabulary)
@@ -107,6 +97,24 @@ def main() -> int:
         failed = failed or bool(notes)
         shown = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
         print(f"{label:>20}: {shown} ({time.perf_counter() - begin:.1f} s)", flush=True)
+    return failed
+
+
+def main() -> int:
+    """Random walks over grammars."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("names", nargs="*", help="only these grammars")
+    parser.add_argument("--walks", type=int, default=100, help="per grammar")
+    parser.add_argument("--wander", type=int, default=40, help="most tokens before going home")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--vocabulary", nargs="+", default=["deepseek"], help="one or more")
+    parser.add_argument("--gbnf", type=Path, help="a folder of GBNF files to walk instead")
+    arguments = parser.parse_args()
+    sys.setrecursionlimit(20_000)
+    failed = False
+    for name in arguments.vocabulary:
+        print(f"{name}:", flush=True)
+        failed = _walk_all(vocabularies.load(name), arguments) or failed
     return int(failed)
 
 

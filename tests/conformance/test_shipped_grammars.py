@@ -2,7 +2,7 @@
 
 Texts of each kind are read, others refused; what is left of a text after small mutations is read
 only if the real parser reads it; random walks end in texts that the real parser reads. More walks:
-``python -m tests.conformance.grammar_walks --walks 1000``. More files:
+``python -m tests.conformance.grammar_walks --walks 1000 --vocabulary deepseek tekken``. More files:
 ``python -m tests.conformance.python_files``.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 import warnings
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -78,6 +79,22 @@ def test_walks(index: int, small_vocabulary: TestVocabulary) -> None:
     )
     assert not notes, "\n".join(notes[:10])
     assert counts["finished"] >= 35
+
+
+@pytest.mark.parametrize("name", ["deepseek", "tekken"])
+def test_walks_over_real_tokens(
+    name: str, load_vocabulary: Callable[[str], TestVocabulary]
+) -> None:
+    vocabulary = load_vocabulary(name)
+    walker = GrammarWalker(vocabulary)
+    for index, entry in enumerate(SHIPPED):
+        if entry.id in ("json", "arithmetic-named", "iso8601", "sql-tables"):
+            compiled = constrain.compile(_spec(index), vocabulary.vocabulary)
+            counts, notes = walk_grammar(
+                entry.id, compiled, walker, entry.judge, walks=8, wander=30, seed=2
+            )
+            assert not notes, "\n".join(notes[:10])
+            assert counts["finished"] >= 6
 
 
 def test_expressions_of_the_standard_library() -> None:

@@ -64,7 +64,13 @@ class Analyzer:
 class Constraint:
     """A program at a vocabulary."""
 
-    def __init__(self, vocabulary: Vocabulary, program: Program, max_memory: int) -> None: ...
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        program: Program,
+        max_memory: int,
+        max_seconds: float = ...,
+    ) -> None: ...
     @property
     def memory(self) -> int: ...
     @property

@@ -8,7 +8,7 @@
     ├── GrammarError         a grammar is malformed                (line, column, file)
     ├── UnsupportedError     a keyword or feature is not enforced  (feature, pointer)
     ├── UnsatisfiableError   nothing can ever be valid             (pointer)
-    ├── LimitExceededError   a limit was reached                   (limit, needed)
+    ├── LimitExceededError   a limit was reached                   (limit, needed, place)
     ├── TokenizerError       a tokenizer cannot be read exactly    (reason)
     └── TokenRejectedError   a token is not allowed here           (token_id, text, expected)
 
@@ -111,13 +111,35 @@ class LimitExceededError(ConstrainError):
     """A limit was reached; `limit` is the name of the parameter that sets it.
 
     `needed` is a value of that parameter that would do, where one is known: the number of tokens
-    of the shortest completion, for a token budget.
+    of the shortest completion, for a token budget.  Where the place is known that was too much,
+    `pointer` is its JSON pointer in a schema, or `line` and `column` (from 1) its place in a text.
     """
 
-    def __init__(self, message: str, *, limit: str, needed: int | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        limit: str,
+        needed: int | None = None,
+        pointer: str | None = None,
+        line: int | None = None,
+        column: int | None = None,
+    ) -> None:
         self.limit = limit
         self.needed = needed
+        self.pointer = pointer
+        self.line = line
+        self.column = column
+        if pointer is not None:
+            message += f" (at {_short(pointer) or 'the root'})"
+        elif line is not None:
+            message += f" (line {line}, column {column})"
         super().__init__(message)
+
+
+def _short(pointer: str) -> str:
+    """A pointer for people: what is nested too deeply has a long one."""
+    return pointer if len(pointer) <= 200 else f"{pointer[:90]}...{pointer[-90:]}"
 
 
 class TokenizerError(ConstrainError):

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
+from constrain import limits
 from constrain.errors import LimitExceededError
 from constrain.grammar.partition import Classes, Numbers, live_states, partition
 
@@ -37,7 +38,7 @@ _MAX_WORK = 1_000_000
 
 
 def _too_large(limit: int) -> LimitExceededError:
-    return LimitExceededError(f"the grammar needs more than {limit} states", limit="grammar_states")
+    return LimitExceededError(f"the grammar needs more than {limit} states", limit="max_states")
 
 
 def strong_components(graph: Mapping[int, Iterable[int]]) -> list[list[int]]:
@@ -164,8 +165,10 @@ class SymbolNfa:
         finals: set[int] = set()
         closed: dict[frozenset[int], frozenset[int]] = {}
         work = 0
-        for states in order:
+        for at, states in enumerate(order):
             work += len(states)
+            if at % 1024 == 1023:
+                limits.check()
             if work > _MAX_WORK:
                 raise _too_large(limit)
             targets: dict[int, set[int]] = {}
@@ -347,8 +350,10 @@ class ByteNfa:
             return found
 
         work = 0
-        for states in order:
+        for at, states in enumerate(order):
             work += len(states)
+            if at % 1024 == 1023:
+                limits.check()
             if work > _MAX_WORK:
                 raise _too_large(limit)
             if not self.finals.isdisjoint(states):

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from constrain import limits
 from constrain.errors import LimitExceededError
 from constrain.grammar.automata import ByteDfa, ByteNfa, Range, SymbolDfa
 from constrain.grammar.ir import ANYTHING, Embedded, Grammar, Obligations, Terminal
@@ -140,9 +141,11 @@ class _Builder:
 
     def _keep(self, at: int, net: ByteDfa) -> None:
         self.total += len(net.rows)
-        if self.total > _MAX_STATES:
+        limits.check()
+        most = limits.states(_MAX_STATES)
+        if self.total > most:
             raise LimitExceededError(
-                f"the grammar needs more than {_MAX_STATES} byte states", limit="grammar_states"
+                f"the grammar needs more than {most} byte states", limit="max_states"
             )
         self.flat.nets[at] = net
 

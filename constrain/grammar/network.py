@@ -19,6 +19,7 @@ what it makes, and the number of states is bounded.
 
 from __future__ import annotations
 
+from constrain import limits
 from constrain.errors import LimitExceededError
 from constrain.grammar.automata import SymbolDfa, SymbolNfa, strong_components
 from constrain.grammar.ir import Expression, Grammar
@@ -28,6 +29,7 @@ __all__ = ["Network", "build_network"]
 _MAX_STATES = 200_000
 _INLINE_STATES = 1_500
 _MAX_RULE_STATES = 50_000
+_MAX_SIMPLIFYING = 250_000
 
 
 class Network:
@@ -54,13 +56,15 @@ def build_network(grammar: Grammar) -> Network:
     raw: dict[int, SymbolNfa] = {}
     used = _reachable_rules(grammar, number)
     total = 0
+    most = limits.states(_MAX_STATES)
     for at in used:
         raw[at] = _automaton(grammar.rules[names[at]], number, names[at])
         total += len(raw[at].edges)
-        if total > _MAX_STATES:
+        limits.check()
+        if total > most:
             raise LimitExceededError(
-                f"the rules need more than {_MAX_STATES} states with their repetitions written out",
-                limit="grammar_states",
+                f"the rules need more than {most} states with their repetitions written out",
+                limit="max_states",
             )
     nullable = _nullable(raw)
     nets: dict[int, SymbolDfa] = {}
@@ -109,7 +113,7 @@ def _automaton(body: Expression, number: dict[str, int], name: str) -> SymbolNfa
             raise LimitExceededError(
                 f"the rule {name!r} needs more than {_MAX_STATES} states with its repetitions "
                 "written out",
-                limit="grammar_states",
+                limit="max_states",
             )
         kind = expression[0]
         if kind == "term" or kind == "rule":
@@ -235,7 +239,7 @@ def _remove_left_recursion(nets: dict[int, SymbolDfa]) -> None:
         if size * len(members) > _MAX_STATES * 5:
             raise LimitExceededError(
                 f"{len(members)} rules that start with each other need too many states",
-                limit="grammar_states",
+                limit="max_states",
             )
         result = {}
         for top in members:
@@ -271,6 +275,7 @@ class _Simplifier:
         for at in nets:
             self._index(at)
         self.stuck: set[int] = set()
+        self.work = 0  # rules and states looked at while inlining
 
     def _index(self, at: int) -> None:
         for rule in self.called.get(at, ()):
@@ -299,7 +304,9 @@ class _Simplifier:
                 if changed:
                     dirty |= self.callers[at]
                     self.stuck.discard(at)
-            choice = self._candidate()
+            limits.check()
+            # Simplifying is never needed, and takes the square of the rules in a long chain of them.
+            choice = self._candidate() if self.work < _MAX_SIMPLIFYING else None
             if choice is None:
                 return
             dirty = self._inline(choice)
@@ -353,6 +360,7 @@ class _Simplifier:
 
     def _candidate(self) -> int | None:
         best = None
+        self.work += len(self.nets)
         for at, net in self.nets.items():
             if at == self.start or at in self.stuck or at in self.called[at]:
                 continue
@@ -383,6 +391,7 @@ class _Simplifier:
                             nfa.empty[copies[target] + final].append(target)
                     nfa.edges[state].remove((symbol, target))
                     nfa.empty[state].append(copies[target])
+            self.work += len(nfa.edges)
             bound = 4 * (len(self.nets[at].rows) + len(copies) * len(callee.rows)) + 100
             try:
                 self._replace(at, nfa.determinise(0, bound).reduced())

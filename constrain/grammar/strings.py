@@ -101,7 +101,7 @@ class _Runner:
                     if number >= _MAX_STATES:
                         raise LimitExceededError(
                             f"the grammar of a string needs more than {_MAX_STATES} states",
-                            limit="grammar_states",
+                            limit="max_states",
                         )
                 row.append((first, last, number))
             rows.append(merge_ranges(row))

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import unquote, urldefrag, urljoin
 
-from constrain.errors import SchemaError, UnsupportedError
+from constrain import limits
+from constrain.errors import LimitExceededError, SchemaError, UnsupportedError
 from constrain.schema.dialects import (
     IN_LIST,
     IN_MAP,
@@ -32,17 +33,38 @@ _MARKS = frozenset(("$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"
 class Places:
     """Places in documents, as a forest: a place is a number, and costs two appends to make."""
 
-    __slots__ = ("parents", "tokens")
+    __slots__ = ("_depths", "parents", "tokens")
 
     def __init__(self) -> None:
         self.parents: list[int] = []
         self.tokens: list[str | int] = []
+        self._depths: list[int] = []  # of the places that check_nesting has seen
 
     def add(self, parent: int, token: str | int) -> int:
         """The place `token` below `parent`; a root has parent -1 and its URI as token."""
         self.parents.append(parent)
         self.tokens.append(token)
         return len(self.tokens) - 1
+
+    def check_nesting(self) -> None:
+        """Raise LimitExceededError at the first place that is nested too deeply.
+
+        A place is as deep as its pointer is long.  Call it as often as places may pile up.
+        """
+        most = limits.max_nesting()
+        if len(self.parents) <= most:
+            return
+        depths = self._depths
+        for place in range(len(depths), len(self.parents)):
+            parent = self.parents[place]
+            depth = 0 if parent < 0 else depths[parent] + 1
+            depths.append(depth)
+            if depth > most:
+                raise LimitExceededError(
+                    f"the schema is nested more than {most} deep",
+                    limit="max_nesting",
+                    pointer=self.pointer(place),
+                )
 
     def pointer(self, place: int) -> str:
         """The JSON pointer of a place, after the URI and # where the document is not the root."""

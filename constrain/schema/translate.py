@@ -14,6 +14,7 @@ from __future__ import annotations
 from array import array
 from typing import NoReturn
 
+from constrain import limits
 from constrain.errors import GrammarError, RegexError, SchemaError, UnsupportedError
 from constrain.program import Op, Program
 from constrain.schema import arrays, closing, objects, regexes
@@ -26,6 +27,7 @@ from constrain.schema.keywords import handlers_of
 __all__ = ["Frame", "Translator"]
 
 _BUSY = -1
+_BETWEEN_CHECKS = 256
 _MAX_DEPTH = 32  # about four Python frames each
 _REF = int(Op.REF)
 _JSON_NAMES = {
@@ -97,9 +99,15 @@ class Translator:
         context = self.contexts.get(root, (), self._mode)
         node = self.in_place(root.root, context, root.place)
         refs = self.builder.refs
+        done = 0
         while self._work:
             ref, schema, context, place = self._work.pop()
+            done += 1
+            if done % _BETWEEN_CHECKS == 0:
+                limits.check(pointer=self.places.pointer(place))
+                self.places.check_nesting()
             refs[ref] = self.in_place(schema, context, place)
+        self.places.check_nesting()
         if self._cuts:
             self._refuse_cycles()
         for place, keyword, detail in self.registry.surprises:

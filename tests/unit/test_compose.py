@@ -247,7 +247,7 @@ def test_limits() -> None:
     assert caught.value.limit == "parts"
     with pytest.raises(LimitExceededError) as caught:
         Sequence(Regex("(?:a?){50}" * 100 + "x")).program()
-    assert caught.value.limit == "grammar_states"
+    assert caught.value.limit == "max_states"
     with pytest.raises(LimitExceededError) as caught:
         Repeat("a", 10**9)
     assert caught.value.limit == "repeat"

@@ -160,7 +160,7 @@ def test_limits_are_named() -> None:
     assert caught.value.limit == "nesting"
     with pytest.raises(LimitExceededError) as caught:
         Gbnf('root ::= ("a"{1000}){1000}').program()
-    assert caught.value.limit == "grammar_states"
+    assert caught.value.limit == "max_states"
     with pytest.raises(LimitExceededError) as caught:
         Gbnf('root ::= "a"{1,1000000}').program()
     assert caught.value.limit == "repeat"

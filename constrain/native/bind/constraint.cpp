@@ -4,6 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 #include "bindings.hpp"
@@ -82,10 +83,11 @@ MachineFactory machine_factory(SharedProgram program) {
 }
 
 void make_constraint(BoundConstraint* self, const BoundVocabulary& vocabulary,
-                     const BoundProgram& program, size_t max_memory) {
+                     const BoundProgram& program, size_t max_memory, double seconds) {
   std::shared_ptr<Vocabulary> words = vocabulary.core;
   MachineFactory factory = machine_factory(program.core);
   nb::gil_scoped_release release;
+  const DeadlineScope deadline(seconds);
   auto core = std::make_shared<Constraint>(std::move(words), std::move(factory), max_memory);
   new (self) BoundConstraint{std::move(core)};
 }
@@ -257,7 +259,7 @@ void bind_constraint(nb::module_& m) {
 
   nb::class_<BoundConstraint>(m, "Constraint", nb::is_weak_referenceable())
       .def("__init__", &make_constraint, nb::arg("vocabulary"), nb::arg("program"),
-           nb::arg("max_memory"))
+           nb::arg("max_memory"), nb::arg("max_seconds") = std::numeric_limits<double>::infinity())
       .def_prop_ro("memory",
                    [](const BoundConstraint& c) {
                      nb::gil_scoped_release release;

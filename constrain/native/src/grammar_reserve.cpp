@@ -8,6 +8,8 @@
 
 #include "constrain/grammar_machine.hpp"
 
+#include "constrain/poll.hpp"
+
 namespace constrain {
 
 namespace {
@@ -60,6 +62,7 @@ void GrammarMachine::find_rises(uint32_t brackets, uint32_t bytes) {
     // Calls and returns read nothing.
     bool changed = true;
     for (int pass = 0; changed; ++pass) {
+      poll();
       if (pass == kMaxPasses) return;
       changed = false;
       for (const uint32_t r : returns) returned = std::max(returned, now[r]);

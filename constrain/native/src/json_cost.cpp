@@ -38,6 +38,7 @@ JsonTheory::Cost JsonTheory::least(Ask ask) {
 
 void JsonTheory::cost_step() {
   if (++cost_steps_ > kCostSteps) throw Spent{};
+  if (cost_steps_ % 64 == 0) poll();
   ticks_ = 0;
 }
 

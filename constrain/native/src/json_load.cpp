@@ -51,6 +51,7 @@ Formula JsonTheory::load(int32_t node) {
   if (const Formula f = source().loaded[size_t(node)]; f != kUnset) return f;
   if (++load_depth_ > kMaxLoadDepth)
     throw LimitError("the schema nests in-place keywords too deeply", "nesting");
+  if (load_depth_ % 16 == 0 || node % 64 == 0) poll();
   const Formula f = load_uncached(node);
   --load_depth_;
   source().loaded[size_t(node)] = f;

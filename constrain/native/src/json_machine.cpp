@@ -34,11 +34,13 @@ Formula JsonMachine::add(std::shared_ptr<const Program> program) {
 
 void JsonMachine::begin_trial() {
   trial_ = true;
+  theory_.begin_trial();
   mark_ = theory_.numbers().mark();
 }
 
 void JsonMachine::end_trial() {
   trial_ = false;
+  theory_.end_trial();
   trial_nodes_.clear();
   pool_.forget_tried_texts();
   theory_.numbers().release(mark_);

@@ -14,6 +14,7 @@ bool JsonTheory::guarded(uint64_t key, Fn fn) {
     return it->second;
   }
   if (in_progress_.empty()) guarded_calls_ = 0;
+  poll();
   if (++guarded_calls_ > kGuardedCalls && !in_progress_.empty()) return give_up();
   if (const auto it = in_progress_.find(key); it != in_progress_.end()) {
     low_ = std::min(low_, it->second);
@@ -182,6 +183,7 @@ bool JsonTheory::cubes(std::vector<Formula> todo, Literals literals,
     }
   }
   if (open.empty()) return (!check || check(literals)) && visit(literals);
+  tick(open.size() / kFormulasPerTick);
   // Simplify the disjunctions under the literals.
   Memo memo;
   std::vector<TextId> absent;

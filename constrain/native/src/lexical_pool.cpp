@@ -4,6 +4,7 @@
 #include <map>
 
 #include "constrain/errors.hpp"
+#include "constrain/poll.hpp"
 
 namespace constrain {
 
@@ -62,6 +63,7 @@ LexId LexicalPool::make(Op op, uint32_t a, uint32_t b) {
       }
   }
   const LexId id = LexId(nodes_.size());
+  if (id % 256 == 0) poll();
   nodes_.push_back(node);
   node_set_.add(hash, id);
   return id;

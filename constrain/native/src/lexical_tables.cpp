@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "constrain/json_superset.hpp"
+#include "constrain/poll.hpp"
 
 namespace constrain {
 namespace {
@@ -191,7 +192,7 @@ void LexicalTables::walk_number(LexicalTable& table, const NumberPlace& place,
     }
     const uint32_t n = frame.next++;
     const TrieNode& node = trie_.node(n);
-    ++steps_;
+    poll_sometimes(steps_);
     if (is_behind_number(node.byte)) {
       if (depth == 0 && root == 0 && cursor.context == LexCursor::kJson) continue;
       if (stepper_.number_ends(places_[depth])) before_.push_back(n);
@@ -242,7 +243,7 @@ void LexicalTables::walk_bytes(LexicalTable& table, const LexCursor& cursor, uin
     const TrieNode& node = trie_.node(n);
     LexCursor next = cursors_[depth];
     uint32_t outcome = 0;
-    ++steps_;
+    poll_sometimes(steps_);
     switch (stepper_.step(next, node.byte, outcome)) {
       case LexStep::kDead:
         break;
@@ -340,7 +341,8 @@ bool LexicalTables::admits(ClassTrie& trie, CharacterStepper& stepper, const Lex
 void LexicalTables::visit_node(ClassTrie& trie, CharacterStepper& stepper, const Plain& all,
                                const Visit& visit, Found& found) {
   const auto [n, at] = visit;
-  const uint64_t number = ++visits_made_;
+  poll_sometimes(visits_made_);
+  const uint64_t number = visits_made_;
   if (stepper.anything(at)) {
     uint32_t outcome = 0;
     stepper.ends(at, outcome);
@@ -378,7 +380,8 @@ void LexicalTables::walk_chars(ClassTrie& trie, CharacterStepper& stepper, const
   while (!walks_.empty()) {
     const auto [run, at] = walks_.back();
     walks_.pop_back();
-    const uint64_t number = ++visits_made_;
+    poll_sometimes(visits_made_);
+    const uint64_t number = visits_made_;
     uint32_t outcome = 0;
     if (stepper.anything(at)) {
       stepper.ends(at, outcome);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "constrain/poll.hpp"
+
 namespace constrain {
 namespace {
 
@@ -160,7 +162,7 @@ void MaskFiller::walk(Machine& machine, const Config& config, uint32_t top, Belo
     Below next_below = frame.below;
     Config& next = configs_[depth + 1];
     next = configs_[depth];
-    ++steps_;
+    poll_sometimes(steps_);
     const bool alive = machine.step(next, node.byte);
     if (next_below == Below::kTable) {
       LexicalView view;
@@ -248,7 +250,7 @@ void MaskFiller::end_unit(Machine& machine, const Config& config, const LexicalT
   }
   for (const Remainders& remainders : table.remainders()) {
     Config behind = config;
-    ++steps_;
+    poll_sometimes(steps_);
     const bool alive = machine.leave(behind, remainders.outcome);
     const bool unsure = machine.unsure(behind);
     if (table.merged() && (!alive || unsure)) remainders.clear_tokens(0, row);
@@ -295,7 +297,7 @@ void MaskFiller::walk_remainders(Machine& machine, const Config& config,
     if (!remainders.any_below(n)) continue;
     Config& next = remainder_configs_[depth + 1];
     next = remainder_configs_[depth];
-    ++steps_;
+    poll_sometimes(steps_);
     const bool alive = machine.step(next, node.byte);
     if (machine.unsure(next)) {
       try_tokens(machine, remainders, n, row);
@@ -325,7 +327,7 @@ void MaskFiller::try_tokens(Machine& machine, const Remainders& remainders, uint
       Config config = start_;
       bool alive = true;
       for (const char c : trie_.text(token)) {
-        ++steps_;
+        poll_sometimes(steps_);
         if (!(alive = machine.step(config, static_cast<uint8_t>(c)))) break;
       }
       ++tried_;

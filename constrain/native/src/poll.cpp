@@ -47,7 +47,7 @@ void poll() {
   if (time < thread.next_look) return;
   thread.next_look = time + kBetweenLooks;
   if (time >= thread.deadline) {
-    throw DeadlineError("compiling took longer than its limit", "seconds");
+    throw DeadlineError("compiling took longer than its limit", "max_seconds");
   }
   if (thread.cancelled) {
     if (thread.cancelled->load(std::memory_order_relaxed)) throw Interrupted{};

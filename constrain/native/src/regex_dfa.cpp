@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "constrain/errors.hpp"
+#include "constrain/poll.hpp"
 #include "constrain/util.hpp"
 #include "regex_terms.hpp"
 
@@ -94,6 +95,7 @@ uint32_t RegexDfa::intern(uint32_t formula, uint32_t context) {
 }
 
 uint32_t RegexDfa::derive(uint32_t state, uint32_t cls) {
+  if (info_.size() % 16 == 0) poll();
   const Info info = info_[state];
   terms_->begin_work();
   const uint32_t formula = terms_->derive(info.formula, cls, info.context);

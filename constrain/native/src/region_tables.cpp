@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <memory>
 
+#include "constrain/poll.hpp"
+
 namespace constrain {
 namespace {
 
@@ -56,7 +58,7 @@ void RegionTables::fill(const ByteRegion& region, uint32_t state, uint32_t root,
   states_[top.depth] = state;
   for (uint32_t place = places_[root] + 1; place < top.end;) {
     const Step& step = order_[place];
-    ++steps_;
+    poll_sometimes(steps_);
     const uint32_t depth = step.depth - 1u;     // of the parent
     while (!exits_.empty() && exits_.back().depth > depth) exits_.pop_back();
     const uint32_t target = region.step(states_[depth], step.byte);

@@ -187,6 +187,7 @@ void Matcher::replay(Lane& lane) {
   states_.clear();
   states_.push_back(lane.start());
   for (size_t i = 0; i < tokens_.size(); ++i) {
+    if (i % 64 == 0) poll();
     const StateId at = states_.back();
     const bool read = i < tokens_.size() - finished_;
     const StateId next = read ? lane.advance(at, tokens_[i]) : at;

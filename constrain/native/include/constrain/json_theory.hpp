@@ -21,6 +21,7 @@
 #include "constrain/json_formula.hpp"
 #include "constrain/lexical_pool.hpp"
 #include "constrain/numbers.hpp"
+#include "constrain/poll.hpp"
 #include "constrain/program.hpp"
 
 namespace constrain {
@@ -110,6 +111,9 @@ class JsonTheory final : public Formulas {
   size_t unproved() const { return unproved_count_; }
   // Steps of one question from now on.
   void set_max_steps(size_t steps) { max_ticks_ = steps; }
+  // Between these two calls many questions are asked that share a budget.
+  void begin_trial() { in_trial_ = true, trial_ticks_ = 0; }
+  void end_trial() { in_trial_ = false, trial_ticks_ = 0; }
   bool object_open(Formula f, StringSet seen);
   bool array_open(Formula f, uint32_t values);
 
@@ -246,8 +250,11 @@ class JsonTheory final : public Formulas {
   // Keys that positive literals still require.
   std::vector<TextId> required_by(const Literals& literals);
 
-  void tick() {
-    if (++ticks_ > max_ticks_) throw Spent{};
+  void tick(size_t steps = 1) {
+    ticks_ += steps;
+    if (in_trial_) trial_ticks_ += steps;
+    if (ticks_ > max_ticks_ || (trial_ticks_ > kTrialTicks && ticks_ > kFewTicks)) throw Spent{};
+    poll();
   }
   template <class Fn>
   bool guarded(uint64_t key, Fn fn);
@@ -381,6 +388,8 @@ class JsonTheory final : public Formulas {
   std::unordered_map<uint64_t, int> in_progress_;
   int low_ = INT32_MAX;
   size_t ticks_ = 0, guarded_calls_ = 0, max_ticks_ = kTicks;
+  size_t trial_ticks_ = 0;
+  bool in_trial_ = false;
   size_t unproved_count_ = 0;
   std::unordered_set<uint64_t> unproved_;  // remembered answers that count as such
   int depth_ = 0;
@@ -399,7 +408,10 @@ class JsonTheory final : public Formulas {
   FlatMap holds_memo_;
   Formula free_ = 0;  // "equals an earlier item", for items whose values are not known
 
-  static constexpr size_t kTicks = 3000;
+  static constexpr size_t kTicks = 3000;         // of one question
+  static constexpr size_t kTrialTicks = 60'000;  // of all questions of a mask; then each gets few
+  static constexpr size_t kFewTicks = 50;
+  static constexpr size_t kFormulasPerTick = 16;
   static constexpr size_t kGuardedCalls = 4000;
   static constexpr int kMaxDepth = 1500;
   static constexpr size_t kMaxEnumerations = 64;

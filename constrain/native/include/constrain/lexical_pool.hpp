@@ -196,6 +196,8 @@ class LexicalPool final : public LexicalStepper, public CharacterStepper {
   LexId advance_slow(LexId id, uint32_t code_point);
   bool is_live(LexId id);
   bool search_live(LexId id);
+  size_t parts(LexId id) const;   // of a list, else 1
+  uint32_t given_up_ = 0;         // searches of languages with many parts
   bool some_live(LexId id, uint32_t low, uint32_t high);
   void cheapest(LexId id, bool raw, std::vector<uint32_t>& out);
   uint32_t dfas_of(LexId id);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "constrain/byte_set.hpp"
+#include "constrain/poll.hpp"
 #include "constrain/trie.hpp"
 
 namespace constrain {
@@ -33,6 +34,7 @@ void walk_below(Nodes nodes, uint32_t top, const State& from, Live live, Visit v
     if (node.child_count > kFewChildren) frame.filtered = live(state, frame.live);
   };
   open(top, from);
+  uint64_t steps = 0;
   while (!frames.empty()) {
     Frame& frame = frames.back();
     if (frame.next == frame.end) {
@@ -41,6 +43,7 @@ void walk_below(Nodes nodes, uint32_t top, const State& from, Live live, Visit v
     }
     const uint32_t n = frame.next++;
     if (frame.filtered && !has_byte(frame.live, nodes(n).byte)) continue;
+    poll_sometimes(steps);
     State state = frame.state;
     const WalkStep step = visit(n, state);
     if (step == WalkStep::kStop) return;

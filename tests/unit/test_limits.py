@@ -122,7 +122,7 @@ def late(signum, frame):
     raise TimeoutError
 
 def work(kind):
-    options = hostile.slow_objects(160)
+    options = hostile.slow_objects(60)
     compiled = constrain.compile(constrain.JsonSchema(options), world.vocabulary)
     matcher = compiled.matcher()
     for token in world.encode('{"'):

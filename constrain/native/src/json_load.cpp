@@ -340,7 +340,9 @@ void JsonTheory::prepare(ObjectTable& t) {
     // Classes of keys whose goals contradict each other drop out; beyond the bound they are found
     // when the key closes.
     std::vector<std::pair<LexId, Formula>> classes{{t.others, t.others_always}};
+    const uint64_t searched = pool_.search_work();
     for (size_t i = 0; i < when.size() && classes.size() <= 64; ++i) {
+      if (pool_.search_work() - searched > kPrepareWork) break;
       std::vector<std::pair<LexId, Formula>> next;
       for (const auto& [language, goal] : classes) {
         const LexId in = pool_.both(language, when[i]);

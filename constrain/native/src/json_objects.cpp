@@ -176,10 +176,12 @@ std::vector<std::pair<uint32_t, LexId>> JsonTheory::classes(const Names& n) {
   std::vector<std::pair<std::vector<uint32_t>, LexId>> open;
   const LexId outside = pool_.negate(pool_.strings(n.names));
   open.push_back({{}, outside});
+  uint64_t searched = pool_.search_work();
   for (const LexId m : n.matchers) {
     std::vector<std::pair<std::vector<uint32_t>, LexId>> next;
     for (auto& [signs, language] : open) {
-      tick();
+      tick(1 + (pool_.search_work() - searched) / kDerivativesPerTick);
+      searched = pool_.search_work();
       for (const uint32_t member : {0u, 1u}) {
         const LexId part = pool_.both(language, member ? m : pool_.negate(m));
         if (!pool_.live(part)) continue;
@@ -315,7 +317,7 @@ bool JsonTheory::object_search(Formula f, StringSet seen) {
   if (done(f)) return true;
   const FormulaNode n = (*this)[f];
   if (n.op == Fop::kTable) return table_search(f, seen);
-  if (!easy_ways(f, seen).empty()) return true;
+  if (!easy_ways(f, seen, 1).empty()) return true;
   for (const Formula c : conjuncts(f))
     if (op(c) == Fop::kHas && pool_.sets().contains(seen, pool_.text_code_points((*this)[c].a)))
       return false;
@@ -526,7 +528,7 @@ bool JsonTheory::key_possible(Formula parent, StringSet now) {
   size_t tried = 0;
   bool easy = false;
   outcomes(parent, {}, kTrue, [&](Formula q, Formula) {
-    easy = done(q) || !easy_ways(q, now).empty();
+    easy = done(q) || !easy_ways(q, now, 1).empty();
     return easy || ++tried > 32;
   });
   if (easy) return true;

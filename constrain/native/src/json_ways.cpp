@@ -81,7 +81,7 @@ bool JsonTheory::discriminate(Way& way, const std::vector<Way>& alternatives,
   return false;
 }
 
-std::vector<JsonTheory::Way> JsonTheory::easy_ways(Formula f, StringSet seen) {
+std::vector<JsonTheory::Way> JsonTheory::easy_ways(Formula f, StringSet seen, size_t most) {
   std::vector<Way> ways;
   Way base;
   Formula choice = kTrue;
@@ -114,7 +114,7 @@ std::vector<JsonTheory::Way> JsonTheory::easy_ways(Formula f, StringSet seen) {
     }
     alternatives.push_back(std::move(w));
   }
-  for (size_t i = 0; i < alternatives.size(); ++i) {
+  for (size_t i = 0; i < alternatives.size() && ways.size() < most; ++i) {
     if (alternatives[i].room == 0) continue;
     Way way = base;
     way.tables.insert(way.tables.end(), alternatives[i].tables.begin(),
@@ -123,6 +123,7 @@ std::vector<JsonTheory::Way> JsonTheory::easy_ways(Formula f, StringSet seen) {
                         alternatives[i].required.end());
     if (!find_way(way, seen)) continue;
     std::vector<size_t> rest;  // alternatives that nothing keeps false so far
+    std::vector<TextId> avoided;
     for (size_t j = 0; j < alternatives.size() && op(choice) == Fop::kOne; ++j) {
       if (j == i) continue;
       // A name that the other alternative requires and this way does not.
@@ -141,8 +142,12 @@ std::vector<JsonTheory::Way> JsonTheory::easy_ways(Formula f, StringSet seen) {
         for (size_t k = 0; k < other.names.size() && !found; ++k)
           if (other.required[k] && !bit(n.b, uint32_t(k))) consider(other.names[k]);
       }
-      if (found) way.avoid = pool_.sets().add(way.avoid, pool_.text_code_points(missing));
-      else rest.push_back(j);
+      if (!found) {
+        rest.push_back(j);
+      } else if (std::find(avoided.begin(), avoided.end(), missing) == avoided.end()) {
+        avoided.push_back(missing);
+        way.avoid = pool_.sets().add(way.avoid, pool_.text_code_points(missing));
+      }
     }
     if (rest.empty() || discriminate(way, alternatives, rest, seen))
       ways.push_back(std::move(way));

@@ -10,6 +10,7 @@ namespace constrain {
 
 namespace {
 constexpr uint32_t kUnknown = 0xFFFFFFFFu;
+constexpr uint32_t kMostParts = 1u << 20;   // counted
 }  // namespace
 
 LexicalPool::LexicalPool() {
@@ -55,9 +56,11 @@ LexId LexicalPool::make(Op op, uint32_t a, uint32_t b) {
     case Op::kNot:
       node.uniform = nodes_[a].uniform;
       node.has_sets = nodes_[a].has_sets;
+      node.parts = nodes_[a].parts;
       break;
     default:
       for (const LexId p : lists_.get(a)) {
+        node.parts = std::min(node.parts + nodes_[p].parts, kMostParts);
         node.uniform &= nodes_[p].uniform;
         node.has_sets |= nodes_[p].has_sets;
       }

@@ -12,8 +12,9 @@ constexpr size_t kSearchBudget = 60000;
 // Derivatives of parts that a search may take.  Languages of many parts get less after a search that
 // was given up: there will be many like it.
 constexpr size_t kSearchWork = 4'000'000;
-constexpr size_t kManyParts = 64;
+constexpr size_t kManyParts = 8;
 constexpr uint32_t kMostHalvings = 8;
+constexpr size_t kHopelessParts = 64;   // after so many halvings these are not searched any more
 }  // namespace
 
 bool LexicalPool::is_live(LexId id) {
@@ -25,21 +26,17 @@ bool LexicalPool::is_live(LexId id) {
   return known;
 }
 
-size_t LexicalPool::parts(LexId id) const {
-  const Node& n = nodes_[id];
-  if (n.op == Op::kNot) return parts(n.a);
-  return n.op == Op::kAnd || n.op == Op::kOr || n.op == Op::kOne ? lists_.get(n.a).size() : 1;
-}
-
 bool LexicalPool::search_live(LexId start) {
   if (nodes_[start].op == Op::kRegex) return growing(nodes_[start].a).live(nodes_[start].b);
+  if (given_up_ == kMostHalvings && nodes_[start].parts >= kHopelessParts) return true;
   // Depth first, so that a long minimum length is reached in linear time.
   std::unordered_map<LexId, LexId> parent{{start, start}};
   std::vector<LexId> stack{start};
   LexId hit = kNothing;
   bool found = false, exhausted = false;
   size_t steps = 0, work = 0;
-  const size_t most = parts(start) < kManyParts ? kSearchWork : kSearchWork >> given_up_;
+  const bool many = nodes_[start].parts >= kManyParts;
+  const size_t most = many ? kSearchWork >> given_up_ : kSearchWork;
   while (!stack.empty() && !found) {
     const LexId id = stack.back();
     stack.pop_back();
@@ -48,12 +45,14 @@ bool LexicalPool::search_live(LexId start) {
       found = true;
       break;
     }
+    search_work_ += nodes_[id].parts;
     if (++steps > kSearchBudget || work > most) {
       exhausted = true;
       break;
     }
     for (const uint32_t c : representatives(id)) {
-      work += parts(id);
+      work += nodes_[id].parts;
+      search_work_ += nodes_[id].parts;
       const LexId next = derive(id, c);
       if (next == kNothing || nodes_[next].live == 0) continue;
       if (!parent.try_emplace(next, id).second) continue;
@@ -66,9 +65,10 @@ bool LexicalPool::search_live(LexId start) {
     }
   }
   if (exhausted) {
-    if (most == kSearchWork >> given_up_ && given_up_ < kMostHalvings) ++given_up_;
+    if (many && given_up_ < kMostHalvings) ++given_up_;
     return true;
   }
+  if (many && given_up_ > 0) --given_up_;
   if (!found) {
     for (const auto& [id, from] : parent) nodes_[id].live = 0;
     return false;

@@ -310,7 +310,8 @@ class JsonTheory final : public Formulas {
     TextId told_apart = 0;         // a name whose value tells this way from others: it satisfies
     Formula told_by = kTrue;
   };
-  std::vector<Way> easy_ways(Formula f, StringSet seen);
+  // At most so many of them.
+  std::vector<Way> easy_ways(Formula f, StringSet seen, size_t most = SIZE_MAX);
   bool find_way(Way& way, StringSet seen);
   bool discriminate(Way& way, const std::vector<Way>& alternatives,
                     const std::vector<size_t>& rest, StringSet seen);
@@ -409,9 +410,11 @@ class JsonTheory final : public Formulas {
   Formula free_ = 0;  // "equals an earlier item", for items whose values are not known
 
   static constexpr size_t kTicks = 3000;         // of one question
-  static constexpr size_t kTrialTicks = 60'000;  // of all questions of a mask; then each gets few
+  static constexpr size_t kTrialTicks = 15'000;  // of all questions of a mask; then each gets few
   static constexpr size_t kFewTicks = 50;
-  static constexpr size_t kFormulasPerTick = 16;
+  static constexpr size_t kFormulasPerTick = 8;
+  static constexpr uint64_t kDerivativesPerTick = 1024;
+  static constexpr uint64_t kPrepareWork = 3'000'000;   // derivatives, for one table
   static constexpr size_t kGuardedCalls = 4000;
   static constexpr int kMaxDepth = 1500;
   static constexpr size_t kMaxEnumerations = 64;

@@ -63,6 +63,8 @@ class LexicalPool final : public LexicalStepper, public CharacterStepper {
   bool accepts(LexId id);                          // the empty string is a member
   bool live(LexId id) { return id == kAnything || (id != kNothing && is_live(id)); }
   bool contains(LexId id, TextId text);            // memoised
+  // Derivatives that searches for members have taken so far.
+  uint64_t search_work() const { return search_work_; }
   // The language without its finite sets (each replaced by the empty set), and the union of those
   // sets: outside of that union the two languages agree.
   LexId without_sets(LexId id);
@@ -183,6 +185,7 @@ class LexicalPool final : public LexicalStepper, public CharacterStepper {
     uint32_t row = FlatMap::kMissing;      // ASCII transitions
     uint32_t dfas = FlatMap::kMissing;     // list of the regexes inside
     uint32_t uniform_next = FlatMap::kMissing;
+    uint32_t parts = 1;                    // that a derivative derives
   };
   struct TextNode {
     TextId parent;
@@ -196,7 +199,7 @@ class LexicalPool final : public LexicalStepper, public CharacterStepper {
   LexId advance_slow(LexId id, uint32_t code_point);
   bool is_live(LexId id);
   bool search_live(LexId id);
-  size_t parts(LexId id) const;   // of a list, else 1
+  uint64_t search_work_ = 0;
   uint32_t given_up_ = 0;         // searches of languages with many parts
   bool some_live(LexId id, uint32_t low, uint32_t high);
   void cheapest(LexId id, bool raw, std::vector<uint32_t>& out);

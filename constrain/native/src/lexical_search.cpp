@@ -35,7 +35,8 @@ bool LexicalPool::search_live(LexId start) {
   LexId hit = kNothing;
   bool found = false, exhausted = false;
   size_t steps = 0, work = 0;
-  const size_t most = nodes_[start].parts < kManyParts ? kSearchWork : kSearchWork >> given_up_;
+  const bool many = nodes_[start].parts >= kManyParts;
+  const size_t most = many ? kSearchWork >> given_up_ : kSearchWork;
   while (!stack.empty() && !found) {
     const LexId id = stack.back();
     stack.pop_back();
@@ -44,7 +45,6 @@ bool LexicalPool::search_live(LexId start) {
       found = true;
       break;
     }
-    ++effort_;
     search_work_ += nodes_[id].parts;
     if (++steps > kSearchBudget || work > most) {
       exhausted = true;
@@ -65,9 +65,10 @@ bool LexicalPool::search_live(LexId start) {
     }
   }
   if (exhausted) {
-    if (most == kSearchWork >> given_up_ && given_up_ < kMostHalvings) ++given_up_;
+    if (many && given_up_ < kMostHalvings) ++given_up_;
     return true;
   }
+  if (many && given_up_ > 0) --given_up_;
   if (!found) {
     for (const auto& [id, from] : parent) nodes_[id].live = 0;
     return false;

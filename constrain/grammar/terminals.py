@@ -24,7 +24,7 @@ Cost: states times ranges of bytes; a limit bounds the states.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -85,9 +85,23 @@ def whole_terminal(pattern: str, flags: int, limit: int = _MAX_STATES) -> tuple[
     threads = _threads(pattern, flags, whole=True)
     start = threads.start()
     # A state: the threads in no order, and the context.
-    order, rows = _explored(
-        (frozenset(start[0]), start[1]), threads.ranges, threads.step_all, threads.pattern, limit
-    )
+    order: list[Any] = [(frozenset(start[0]), start[1])]
+    ids: dict[Any, int] = {}
+    rows: list[list[Range]] = []
+    for state in order:
+        row: list[Range] = []
+        for first, last in threads.ranges(state):
+            target = threads.step_all(state, first)
+            if not target[0]:
+                continue
+            number = ids.get(target)
+            if number is None:
+                number = ids[target] = len(order)
+                order.append(target)
+                if number >= limit:
+                    raise _too_large(pattern, limit)
+            row.append((first, last, number))
+        rows.append(merge_ranges(row))
     ends = [threads.matched(state) for state in order]
     begins = [None, *(ANYTHING if end else None for end in ends[1:])]
     return minimal_terminal(f"/{pattern}/", rows, begins), ends[0]
@@ -104,35 +118,6 @@ def _threads(pattern: str, flags: int, *, whole: bool = False) -> Threads:
         ) from error
     except RecursionError as error:
         raise LimitExceededError("regular expression: nesting too deep", limit="nesting") from error
-
-
-def _explored(
-    start: Any,
-    ranges: Callable[[Any], Iterable[tuple[int, int]]],
-    step: Callable[[Any, int], Any],
-    pattern: str,
-    limit: int,
-) -> tuple[list[Any], list[list[Range]]]:
-    """The states that are reached from a start, which is state 0 and not entered again, and their
-    rows; states without threads are left out.  Raises LimitExceededError beyond `limit`."""
-    order: list[Any] = [start]
-    ids: dict[Any, int] = {}
-    rows: list[list[Range]] = []
-    for state in order:
-        row: list[Range] = []
-        for first, last in ranges(state):
-            target = step(state, first)
-            if not target[0]:
-                continue
-            number = ids.get(target)
-            if number is None:
-                number = ids[target] = len(order)
-                order.append(target)
-                if number >= limit:
-                    raise _too_large(pattern, limit)
-            row.append((first, last, number))
-        rows.append(merge_ranges(row))
-    return order, rows
 
 
 def _too_large(pattern: str, limit: int, what: str = "") -> LimitExceededError:
@@ -153,9 +138,24 @@ class _Lexemes:
     def forward(self) -> None:
         """The reachable states of the simulation; state 0 is not entered again."""
         threads = self.threads
-        self.states, self.rows = _explored(
-            threads.start(), threads.ranges, threads.step, threads.pattern, _MAX_STATES
-        )
+        start = threads.start()
+        ids: dict[Any, int] = {}
+        order: list[Any] = [start]
+        for state in order:
+            row: list[Range] = []
+            for first, last in threads.ranges(state):
+                target = threads.step(state, first)
+                if not target[0]:
+                    continue
+                number = ids.get(target)
+                if number is None:
+                    number = ids[target] = len(order)
+                    order.append(target)
+                    if number >= _MAX_STATES:
+                        raise _too_large(threads.pattern, _MAX_STATES)
+                row.append((first, last, number))
+            self.rows.append(merge_ranges(row))
+        self.states = order
 
     # -- behind the lexeme ---------------------------------------------------------------------
     #

@@ -39,6 +39,7 @@ def small_model(seed: int, scale: float = 4.0) -> Any:
         num_attention_heads=2,
         num_key_value_heads=1,
         max_position_embeddings=64,
+        eos_token_id=EOS,
     )
     model = transformers.LlamaForCausalLM(config).eval()
     with torch.no_grad():
@@ -184,3 +185,49 @@ def test_drafts_are_accepted_and_save_passes(model: Any, draft_model: Any, compi
             assert accepted == drafted  # the same distribution: nothing is refused
     assert saved["itself"] > max(saved["draft model"], saved["lookup"])
     assert min(saved["draft model"], saved["lookup"]) > saved["none"]
+
+
+def in_transformers(model: Any, compiled: Any, case: Case, samples: int, **options: Any) -> Counter:
+    """What transformers' own `generate` samples; with drafts it takes one sequence at a time."""
+    from constrain.integrations.transformers import generate
+
+    batch = 1 if options else samples
+    ids = torch.tensor([PROMPT] * batch)
+    counts: Counter = Counter()
+    torch.manual_seed(23)
+    for _ in range(samples // batch):
+        output = generate(
+            model,
+            {"input_ids": ids, "attention_mask": torch.ones_like(ids)},
+            compiled,
+            max_new_tokens=30,
+            do_sample=True,
+            temperature=case.temperature,
+            top_k=case.top_k or 0,
+            top_p=case.top_p or 1.0,
+            pad_token_id=EOS,
+            **options,
+        )
+        rows = output[:, len(PROMPT) :].tolist()
+        counts.update(tuple(row[: row.index(EOS)] if EOS in row else row) for row in rows)
+    return counts
+
+
+@pytest.mark.parametrize("kind", ["plain", "assistant", "lookup"])
+def test_frequencies_in_transformers(
+    model: Any, draft_model: Any, compiled: Any, case: Case, kind: str
+) -> None:
+    """The processor masks the draft model's logits and the model's, in any order of prefixes."""
+    case = replace(case, temperature=1.5, top_k=6)
+    options: dict[str, Any] = {}
+    if kind == "assistant":
+        options = {"assistant_model": draft_model}
+    elif kind == "lookup":
+        options = {"prompt_lookup_num_tokens": 4}
+    samples = 200 if options else SAMPLES
+    counts = in_transformers(model, compiled, case, samples, **options)
+    assert sum(counts.values()) == samples
+    expected = distribution(case)
+    assert abs(deviation(counts, expected)) < SIGMAS
+    for wrong in ({"temperature": 3.0}, {"top_k": 2}):
+        assert deviation(counts, distribution(replace(case, **wrong))) > SIGMAS, wrong

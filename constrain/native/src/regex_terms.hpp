@@ -173,6 +173,9 @@ class Terms {
   // Of a union with a member that begins with "anything" and needs nothing of what is around: that
   // member stays, whatever is read.  False means nothing.
   bool lasting(Id formula) const;
+  // Some text matches the part, or the chain, whatever is around.
+  bool matches_anywhere(Id part) const;
+  bool chain_matches_anywhere(Id chain) const;
   size_t bytes() const;
 
  private:

@@ -107,7 +107,7 @@ bool Terms::lasting(Id id) const {
     case FormulaKind::kAtom: {
       const Chain& c = chains_[f.a];
       return f.a == kAll ||
-             (f.a > kDead && c.part == anything_ && chain_matches_anywhere(c.tail));
+             (f.a > kDead && part_lasts(c.part) && chain_matches_anywhere(c.tail));
     }
     case FormulaKind::kOr:
       for (const Id member : members(f)) {
@@ -116,6 +116,17 @@ bool Terms::lasting(Id id) const {
       return false;
     default: return false;
   }
+}
+
+bool Terms::part_lasts(Id id) const {
+  if (id == anything_) return true;
+  const Part& p = parts_[id];
+  if (p.kind == PartKind::kSequence) return part_lasts(p.a) && matches_anywhere(p.b);
+  if (p.kind != PartKind::kChoice) return false;
+  for (const Id choice : choices(p)) {
+    if (part_lasts(choice)) return true;
+  }
+  return false;
 }
 
 bool Terms::chain_matches_anywhere(Id chain) const {

@@ -101,3 +101,32 @@ def test_digits_are_not_taken_for_granted(text):
                 break
             mask = brute.mask_bits(matcher, row, vocabulary.size)
             assert (mask == brute.tried_mask(matcher, vocabulary.size)).all(), (inner, text)
+
+
+@pytest.mark.parametrize("most", [5, 6, 7, 8, 12])
+@pytest.mark.parametrize("extra", [{}, {"minLength": 1}, {"pattern": "ab|^c|d$"}])
+def test_lengths_about_that_of_the_longest_token(most, extra):
+    """Where no token can reach a bound on lengths, the bound is left out; not a character sooner."""
+    words = [
+        b"abcdef",
+        b"aaaaaa",
+        b'ab",',
+        b"\xc3\xa9\xc3\xa9",
+        b'cde"]',
+        b"\\u0061",
+        b"bbbbb",
+        b'd"',
+    ]
+    tokens = [bytes([i]) for i in range(256)] + words
+    vocabulary = constrain.Vocabulary(tokens, [len(tokens)], size=len(tokens) + 1)
+    row = constrain.allocate_bitmask(1, vocabulary.size)
+    spec = constrain.JsonSchema(
+        {"type": "array", "items": {"type": "string", "maxLength": most, **extra}}
+    )
+    for text in (b'["', b'["abcdef', b'["b\xc3\xa9bd', b'["\\u0061a'):
+        matcher = constrain.compile(spec, vocabulary).matcher()
+        for byte in text:
+            if not matcher.try_advance(byte):
+                break
+            mask = brute.mask_bits(matcher, row, vocabulary.size)
+            assert (mask == brute.tried_mask(matcher, vocabulary.size)).all(), text

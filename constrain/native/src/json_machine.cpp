@@ -432,13 +432,15 @@ LexicalView JsonMachine::lexical(const Config& c) {
       LexicalView v;
       const NumberCursor at{c.w[4], c.w[5]};
       if (surface_ || c.w[1] == 0 || c.w[3] != 0 || (c.w[0] & kCapture) != 0) return v;
-      if (NumberPool::is_small(at)) {
-        v.present = true;
-        v.cursor = {c.w[2], at.digits, LexicalPool::kNumber | at.phase};
-        if (plain_numbers_) v.cursor.decoder |= LexicalPool::kPlainNumber;
-      } else if (theory_.numbers().accepts_digits(c.w[2], at, pool_.digit_run())) {
+      NumberPool& numbers = theory_.numbers();
+      if (numbers.accepts_digits(c.w[2], at, pool_.digit_run())) {
         v.present = true;
         v.cursor.decoder = LexicalPool::kNumber | LexicalPool::kDigitsOnly;
+        v.cursor.tracked = numbers.complete(at) ? 0 : 1;   // a digit must come first
+      } else if (NumberPool::is_small(at)) {
+        v.present = true;
+        v.cursor = {numbers.goal_behind(c.w[2], at), at.digits, LexicalPool::kNumber | at.phase};
+        if (plain_numbers_) v.cursor.decoder |= LexicalPool::kPlainNumber;
       }
       return v;
     }

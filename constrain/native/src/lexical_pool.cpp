@@ -485,7 +485,10 @@ bool LexicalPool::number(const LexCursor& cursor, NumberPlace& place) const {
 }
 
 bool LexicalPool::step_number(NumberPlace& place, uint8_t byte) {
-  if (place.digits_only) return byte >= '0' && byte <= '9';
+  if (place.digits_only) {
+    place.digits = 0;
+    return byte >= '0' && byte <= '9';
+  }
   NumberCursor cursor{place.phase, place.digits};
   if (!numbers(place.plain).step(place.goal, {}, false, cursor, byte)) return false;
   place.phase = cursor.phase;
@@ -494,8 +497,8 @@ bool LexicalPool::step_number(NumberPlace& place, uint8_t byte) {
 }
 
 bool LexicalPool::number_ends(const NumberPlace& place) {
-  return place.digits_only ||
-         numbers(place.plain).accepts(place.goal, {place.phase, place.digits});
+  if (place.digits_only) return place.digits == 0;
+  return numbers(place.plain).accepts(place.goal, {place.phase, place.digits});
 }
 
 size_t LexicalPool::bytes() const {

@@ -104,8 +104,8 @@ class NumberLanguage {
   // language, or none?  kMixed is also "not known".
   Cover cover(const NumberPrefix& prefix, NumberMode mode, NumberView view, NumberLanguage& goal);
 
-  // Is the prefix, which ends with a digit, in the language, and also with up to so many further
-  // digits behind it?  False also where that is not known.
+  // Is the prefix in the language, or where it ends with a point will be with a digit, and also with
+  // up to so many further digits behind it?  False also where that is not known.
   bool holds_with_digits(const NumberPrefix& prefix, int64_t more);
 
   // The smallest number of a piece within a window that is a multiple of 10^resolution (none: any;

@@ -469,6 +469,13 @@ bool NumberPool::accepts_digits(NumberId goal, const NumberCursor& cursor, uint3
   return impl_->compiled(goal).language.holds_with_digits(impl_->prefixes.decode(cursor), more);
 }
 
+NumberId NumberPool::goal_behind(NumberId goal, const NumberCursor& cursor) {
+  const bool decided = bits::store(cursor) == NumberStore::kDecided && cursor.digits == 0;
+  if (!decided || bits::phase(cursor) == NumberPhase::kNone) return goal;
+  const NumberMode mode = impl_->compiled(goal).language.mode();
+  return impl_->compiled(kAnyNumber).language.mode() == mode ? kAnyNumber : goal;
+}
+
 bool NumberPool::is_small(const NumberCursor& cursor) {
   static_assert(bits::kHighShift == kSmallPhaseBits);
   const NumberStore store = bits::store(cursor);

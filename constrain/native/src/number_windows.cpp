@@ -478,23 +478,26 @@ Cover NumberLanguage::cover(const NumberPrefix& prefix, NumberMode mode, NumberV
 }
 
 bool NumberLanguage::holds_with_digits(const NumberPrefix& prefix, int64_t more) {
-  if (!exact_ || prefix.digits.empty()) return false;
+  if (!exact_) return false;
   NumberWindow window;
   NumberView which = NumberView::kOther;
+  const bool none_yet = prefix.digits.empty();
   if (prefix.phase == NumberPhase::kInt) {
     which = NumberView::kLexical;
     window = NumberWindow::of_prefix(prefix.digits, 0);
     window.high = window.high.scaled(more);
-  } else if (prefix.phase == NumberPhase::kFraction) {
-    window = NumberWindow::of_prefix(prefix.digits, -prefix.fraction);
+  } else if (prefix.phase == NumberPhase::kPoint || prefix.phase == NumberPhase::kFraction) {
+    window = NumberWindow::of_prefix(none_yet ? "0" : prefix.digits, -prefix.fraction);
+    window.low_strict = none_yet;   // zero is no magnitude
   } else {
     return false;
   }
   const NumberPieces& pieces = view(which);
+  if (none_yet && !pieces.zero) return false;
   for (const NumberPiece& piece : pieces.sides[prefix.negative ? 1 : 0]) {
     const NumberWindow& w = piece.window;
     const int low = w.low.compare(window.low);
-    if (low > 0 || (low == 0 && w.low_strict)) return false;   // pieces ascend
+    if (low > 0 || (low == 0 && w.low_strict && !window.low_strict)) return false;   // pieces ascend
     if (!w.unbounded && w.high.compare(window.high) < 0) continue;
     return !piece.point && pieces.tables[piece.table].all;
   }

@@ -106,7 +106,8 @@ bool Terms::lasting(Id id) const {
     case FormulaKind::kTrue: return true;
     case FormulaKind::kAtom: {
       const Chain& c = chains_[f.a];
-      return f.a == kAll || (f.plain && f.live && !c.contextual && c.part == anything_);
+      return f.a == kAll ||
+             (f.a > kDead && part_lasts(c.part) && chain_matches_anywhere(c.tail));
     }
     case FormulaKind::kOr:
       for (const Id member : members(f)) {
@@ -114,6 +115,40 @@ bool Terms::lasting(Id id) const {
       }
       return false;
     default: return false;
+  }
+}
+
+bool Terms::part_lasts(Id id) const {
+  if (id == anything_) return true;
+  const Part& p = parts_[id];
+  if (p.kind == PartKind::kSequence) return part_lasts(p.a) && matches_anywhere(p.b);
+  if (p.kind != PartKind::kChoice) return false;
+  for (const Id choice : choices(p)) {
+    if (part_lasts(choice)) return true;
+  }
+  return false;
+}
+
+bool Terms::chain_matches_anywhere(Id chain) const {
+  for (; chain > kDead; chain = chains_[chain].tail) {
+    if (!matches_anywhere(chains_[chain].part)) return false;
+  }
+  return chain != kDead;
+}
+
+bool Terms::matches_anywhere(Id id) const {
+  const Part& p = parts_[id];
+  switch (p.kind) {
+    case PartKind::kEmpty:
+    case PartKind::kSet: return true;
+    case PartKind::kSequence: return matches_anywhere(p.a) && matches_anywhere(p.b);
+    case PartKind::kChoice:
+      for (const Id choice : choices(p)) {
+        if (matches_anywhere(choice)) return true;
+      }
+      return false;
+    case PartKind::kRepeat: return p.b == 0 || matches_anywhere(p.a);
+    default: return false;   // kState too: not worth a search
   }
 }
 

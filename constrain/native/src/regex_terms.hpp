@@ -173,6 +173,11 @@ class Terms {
   // Of a union with a member that begins with "anything" and needs nothing of what is around: that
   // member stays, whatever is read.  False means nothing.
   bool lasting(Id formula) const;
+  // The same of a part: "anything", and then what some text matches, is one of its alternatives.
+  bool part_lasts(Id part) const;
+  // Some text matches the part, or the chain, whatever is around.
+  bool matches_anywhere(Id part) const;
+  bool chain_matches_anywhere(Id chain) const;
   size_t bytes() const;
 
  private:

@@ -63,6 +63,8 @@ void Lane::rebuild() {
   budget_ = std::make_unique<Budget>(vocabulary_, shard_, *machine, *states_);
   start_ = states_->intern(machine->start());
   machine_ = std::move(machine);
+  // What nearly all JSON needs is made now, not under the first mask of the vocabulary.
+  if (machine_->gap(config(start_)) != kNoGap) shard_.tables().get(shard_.pool().common(), 0);
 }
 
 void Lane::discard_machine() {

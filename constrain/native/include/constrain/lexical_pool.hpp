@@ -132,6 +132,7 @@ class LexicalPool final : public LexicalStepper, public CharacterStepper {
   }
   bool lasting(const LexCursor& cursor) const override { return is_lasting(cursor.goal); }
   LexCursor like(const LexCursor& cursor) override;
+  LexCursor common() const override { return {kAnything, 0, kJson, LexCursor::kJson}; }
   bool ends(const LexCursor& cursor, uint32_t& outcome) override;
 
   // ---- interned lists and texts

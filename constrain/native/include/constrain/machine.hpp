@@ -189,6 +189,8 @@ class LexicalStepper {
   // A bound on how many bytes finish appends at any cursor that is reached from this one without
   // ending the unit; 0xFFFFFFFF: none is known.
   virtual uint32_t farthest(const LexCursor&) { return 0xFFFFFFFFu; }
+  // A cursor that most constraints will come to.
+  virtual LexCursor common() const { return {}; }
   // A cursor that no token tells from this one.
   virtual LexCursor like(const LexCursor& cursor) { return cursor; }
   // The same by characters, or null.
@@ -198,7 +200,7 @@ class LexicalStepper {
   virtual const ByteRegion* region(const LexCursor&) const { return nullptr; }
   // Numbers.  They end before a byte that JSON has behind a value; the outcome is 0.  False: the
   // cursor stands in no number.  `digits_only`: any digits may follow, and the number may end behind
-  // each of them; what follows a point or an exponent is not known, and is found by the machine.
+  // each of them, or, where `digits` is 0, at once; what follows a point or an exponent is not known, and is found by the machine.
   virtual bool number(const LexCursor&, NumberPlace&) const { return false; }
   virtual bool step_number(NumberPlace&, uint8_t) { return false; }
   virtual bool number_ends(const NumberPlace&) { return false; }

@@ -108,9 +108,12 @@ class NumberPool {
   // are few such cursors for a goal.
   static constexpr uint32_t kSmallPhaseBits = 14;
   static bool is_small(const NumberCursor& cursor);
-  // Complete and in the goal, and so it is with up to so many further digits.  False also where
-  // that is not known.
+  // In the goal, where it is complete, and so it is with up to so many further digits.  False also
+  // where that is not known.
   bool accepts_digits(NumberId goal, const NumberCursor& cursor, uint32_t more);
+  // A goal that cannot be told from this one behind the cursor: kAnyNumber where all that follows
+  // is in it.
+  NumberId goal_behind(NumberId goal, const NumberCursor& cursor);
   // Complete and in the goal that the cursor was read under.
   bool accepts(NumberId goal, const NumberCursor& cursor);
   // The truth of a tracked language for a complete number that the goal accepts.  Throws Error if

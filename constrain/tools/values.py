@@ -224,8 +224,6 @@ def _python_value(text: str, at: int, depth: int) -> tuple[Any, int]:
         value: Any = float(digits) if re.search(r"[.eE]", digits) else int(digits)
     except ValueError as error:
         raise ValueReadError(str(error)) from None
-    if isinstance(value, float) and value in (float("inf"), float("-inf")):
-        raise ValueReadError(f"{digits[:40]} is too large")
     return value, number.end()
 
 
@@ -301,5 +299,13 @@ def read_python_string(text: str, at: int) -> tuple[str, int]:
 
 
 def to_json(value: Any) -> str:
-    """Compact and readable JSON, characters as they are."""
-    return json.dumps(value, ensure_ascii=False)
+    """Compact and readable JSON, characters as they are; numbers beyond floats as one of them."""
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        pass
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{to_json(k)}: {to_json(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(to_json, value)) + "]"
+    return "1e999" if value > 0 else "-1e999"

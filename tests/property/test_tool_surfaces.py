@@ -391,3 +391,98 @@ def test_masks_of_a_real_vocabulary(name: str) -> None:
             _compare(matcher, vocabulary.size, text)
         matcher.advance(token_id)
     assert matcher.is_accepting
+
+
+# -- random schemas ---------------------------------------------------------------------------------
+
+
+def _schema(rng: random.Random, depth: int) -> dict[str, Any]:
+    """A schema of one argument, or of a part of one."""
+    kinds = ["string", "short", "integer", "number", "boolean", "enum", "types", "pattern", "any"]
+    kind = rng.choice(kinds if depth == 0 else [*kinds, "array", "object", "open", "anyOf"])
+    if kind == "string":
+        return {"type": "string"}
+    if kind == "short":
+        return {"type": "string", "minLength": rng.randrange(3), "maxLength": rng.randrange(3, 6)}
+    if kind == "integer":
+        return {"type": "integer", "minimum": rng.randrange(-9, 9)}
+    if kind in ("number", "boolean"):
+        return {"type": kind}
+    if kind == "enum":
+        values = ["a", "b c", "", "1", "true", "<", 1, 2.5, True, None, "x'y", '"']
+        return {"enum": rng.sample(values, rng.randrange(1, 4))}
+    if kind == "types":
+        return {"type": rng.sample(["string", "integer", "boolean", "null", "number"], 2)}
+    if kind == "pattern":
+        return {"type": "string", "pattern": rng.choice(["^[ab]+$", "^<", "x$", "^[^a]*$"])}
+    if kind == "any":
+        return {}
+    if kind == "array":
+        return {"type": "array", "items": _schema(rng, depth - 1), "maxItems": rng.randrange(3)}
+    if kind == "anyOf":
+        return {"anyOf": [_schema(rng, depth - 1), _schema(rng, depth - 1)]}
+    found: dict[str, Any] = {
+        "type": "object",
+        "properties": {key: _schema(rng, depth - 1) for key in rng.sample("pqrs", 2)},
+        "additionalProperties": False,
+    }
+    if kind == "open":
+        found["patternProperties"] = {"^k[a-c]$": _schema(rng, 0)}
+    return found
+
+
+def _walked(name: str, seed: str, turns: int) -> int:
+    """Random walks through the calls of a tool with a random schema; how many there were."""
+    form, rng = FORMATS[name], random.Random(seed)
+    schema = {"type": "object", "additionalProperties": False, **_schema_of_arguments(rng)}
+    tools = make_tools([{"name": "do", "parameters": schema}])
+    vocabulary = family_vocabulary(form.special_tokens if rng.random() < 0.5 else ())
+    spec = constrain.ToolCalls(
+        tools, format=form, tool_choice="required", parallel=False, whitespace="bounded"
+    )
+    try:
+        compiled = constrain.compile(spec, vocabulary)
+    except constrain.errors.UnsatisfiableError:
+        return 0
+    bitmask = constrain.allocate_bitmask(1, vocabulary.size)
+    for _ in range(turns):
+        matcher = compiled.matcher()
+        needed = matcher.tokens_needed
+        if needed is None:
+            return 0
+        ids: list[int] = []
+        for left in range(needed + 30, 0, -1):
+            if rng.random() < 0.3:
+                _compare(matcher, vocabulary.size, (schema, vocabulary.decode(ids)))
+            matcher.fill_bitmask(bitmask, 0, remaining=left)
+            within = allowed_bits(bitmask[0])
+            marks = [one for one in within if not 97 <= one <= 122]
+            assert within, (schema, vocabulary.decode(ids))
+            chosen = rng.choice(marks if marks and rng.random() < 0.4 else within)
+            matcher.advance(chosen)
+            if chosen in vocabulary.eos_token_ids:
+                break
+            ids.append(chosen)
+        text = vocabulary.decode(ids, special_tokens=True).decode()
+        assert matcher.is_accepting, (schema, text)
+        message = spec.parse(text)
+        assert message.failures == (), (schema, text)
+        assert [one.error for one in message.calls] == [None], (schema, text)
+        jsonschema.validate(message.calls[0].arguments, schema)
+    return turns
+
+
+def _schema_of_arguments(rng: random.Random) -> dict[str, Any]:
+    properties = {key: _schema(rng, 2) for key in rng.sample(["a", "b_c", "d", "é"], 3)}
+    found: dict[str, Any] = {
+        "properties": properties,
+        "required": rng.sample(list(properties), rng.randrange(3)),
+    }
+    if rng.random() < 0.2:
+        found["patternProperties"] = {"^k_": _schema(rng, 1)}
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_walks_of_random_schemas(name: str) -> None:
+    assert sum(_walked(name, f"{name} {number}", 2) for number in range(8)) >= 4

@@ -85,12 +85,12 @@ bool JsonMachine::feed_spelled_type(Config& c, Type type, std::string& out) {
     }
     case Type::kArray:
       if (!surface_->nested) return feed(c, "[", out);
-      return feed(c, surface_->first(Writing::kWholeTail), out) ||
-             feed(c, surface_->scripts[Writing::kItem][0].text, out);
+      return feed(c, surface_->opening(Writing::kWholeTail), out) ||
+             feed(c, surface_->opening(Writing::kItem), out);
     case Type::kObject:
       if (!surface_->nested) return feed(c, "{", out);
-      return feed(c, surface_->first(Writing::kWholeTail), out) ||
-             feed(c, surface_->scripts[Writing::kHead][0].text, out);
+      return feed(c, surface_->opening(Writing::kWholeTail), out) ||
+             feed(c, surface_->opening(Writing::kHead), out);
   }
   return false;
 }
@@ -162,27 +162,38 @@ bool JsonMachine::finish_spelled(Config& c, std::string& out, size_t limit) {
     case Mode::kValue: return feed_spelled_value(c, out);
     case Mode::kKeyOrEnd:
       if (!bare) return any({"}"}) || key();
-      return any({s.first(Writing::kWholeTail), s.first(Writing::kHead)}) ||
+      return any({s.opening(Writing::kWholeTail), s.opening(Writing::kHead)}) ||
              (s.scripts[Writing::kHead].empty() && key());
     case Mode::kKey:
-      if (bare && !s.scripts[Writing::kHead].empty()) return any({s.first(Writing::kHead)});
+      if (bare && !s.scripts[Writing::kHead].empty()) return any({s.opening(Writing::kHead)});
       return key();
     case Mode::kObjectNext: {
       if (!bare) return any({"}", ","});
       const bool separated = !s.scripts[Writing::kSeparator].empty();
       const Writing::Script next = separated ? Writing::kSeparator : Writing::kHead;
-      return any({s.first(Writing::kWholeTail), s.first(next)}) ||
+      return any({s.opening(Writing::kWholeTail), s.opening(next)}) ||
              (s.scripts[next].empty() && key());
     }
     case Mode::kArrayStart:
     case Mode::kArrayNext:
-      if (bare) return any({s.first(Writing::kWholeTail), s.first(Writing::kItem)});
+      if (bare) return any({s.opening(Writing::kWholeTail), s.opening(Writing::kItem)});
       return feed(c, "]", out) || feed_item(c, mode(c) == Mode::kArrayStart ? "" : ",", out);
     case Mode::kColon: return any({":"});
     case Mode::kStringOr:
     case Mode::kReadings: {
+      // The shortest of all; where that comes up again on the way, the first that is found.
+      constexpr uint32_t kDeepest = 64;
+      if (reading_depth_ >= kDeepest) return false;
+      struct Deeper {
+        uint32_t& depth;
+        explicit Deeper(uint32_t& d) : depth(d) { ++depth; }
+        ~Deeper() { --depth; }
+      };
+      const bool any_will_do = reading_depth_ != 0;
+      const Deeper deeper(reading_depth_);
       std::vector<Config> all;
       readings(c, all);
+      std::reverse(all.begin(), all.end());   // a string may need more to be no other value
       bool found = false;
       Config best;
       std::string best_text;
@@ -192,6 +203,7 @@ bool JsonMachine::finish_spelled(Config& c, std::string& out, size_t limit) {
         found = true;
         best = one;
         best_text = std::move(text);
+        if (any_will_do) break;
       }
       if (!found) return false;
       c = best;

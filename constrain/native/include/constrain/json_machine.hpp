@@ -220,6 +220,7 @@ class JsonMachine final : public Machine {
   static constexpr size_t kFirstReading = 6, kMostReadings = 6;   // words of a config
   std::vector<Config> configs_{1}, trial_configs_{1};   // other readings; 0: none
   IdSet config_set_;
+  uint32_t reading_depth_ = 0;   // of completions of several readings
   mutable std::string key_text_;   // scratch
   NumberPool::Mark mark_;
 };

@@ -47,6 +47,11 @@ struct Writing {
     const auto& pieces = scripts[script];
     return pieces.empty() ? std::string_view() : std::string_view(pieces[0].text).substr(0, 1);
   }
+  // The text that it begins with.
+  std::string_view opening(Script script) const {
+    const auto& pieces = scripts[script];
+    return pieces.empty() ? std::string_view() : std::string_view(pieces[0].text);
+  }
   bool begins(Script script, uint8_t byte) const {
     const std::string_view text = first(script);
     return !text.empty() && uint8_t(text[0]) == byte;

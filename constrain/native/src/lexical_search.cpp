@@ -6,11 +6,6 @@
 
 namespace constrain {
 
-namespace {
-// Languages looked at before a search gives up.
-constexpr size_t kSearchBudget = 60000;
-}  // namespace
-
 bool LexicalPool::is_live(LexId id) {
   int8_t known = nodes_[id].live;
   if (known < 0) {

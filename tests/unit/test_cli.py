@@ -503,7 +503,7 @@ def test_check_reports_on_grammars(tmp_path, capfd):
     assert "'b'" in json.loads(capfd.readouterr().out)["warnings"][0]
     path.write_text('root ::= "a" root', encoding="utf-8")
     assert main(["check", "--gbnf", str(path), "--json"]) == 1
-    assert json.loads(capfd.readouterr().out)["error"]["kind"] == "UnsatisfiableError"
+    assert json.loads(capfd.readouterr().out)["error"]["kind"] == "EmptyGrammarError"
 
 
 def test_grammars_are_listed_and_shown(capsys):

@@ -12,6 +12,8 @@ the median time of a mask in the last quarter is more than 1.5 times that of the
 from __future__ import annotations
 
 import argparse
+import contextlib
+import ctypes
 import gc
 import json
 import os
@@ -34,6 +36,13 @@ def resident() -> int:
     """Bytes of this process in memory (Linux)."""
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def trim() -> None:
+    """Give back what is free, so that `resident` shows what comes next."""
+    gc.collect()
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def soak(world: Any, sequences: int, schemas: int, seed: int) -> list[dict[str, float]]:
@@ -101,13 +110,31 @@ def verdict(rows: list[dict[str, float]]) -> list[str]:
     return wrong
 
 
+def matcher_bytes(world: Any) -> int:
+    """Resident bytes by one matcher; right only while the process has little free memory."""
+    compiled = constrain.compile(constrain.JsonSchema({"type": "string"}), world.vocabulary)
+    tokens = world.encode('"' + "a b" * 200)[:100]
+    count = 10_000
+    trim()
+    before = resident()
+    matchers = [compiled.matcher() for _ in range(count)]
+    for matcher in matchers:
+        for token in tokens:
+            matcher.advance(token)
+    return (resident() - before) // count
+
+
 def memory(world: Any, count: int) -> None:
     """What a compiled schema and a live matcher hold, over schemas of MaskBench."""
     bitmask = constrain.allocate_bitmask(1, world.vocabulary.size)
-    held, per_matcher, resident_each = [], [], []
+    print(f"a live matcher with 100 tokens: {matcher_bytes(world)} bytes")
+    held, resident_each = [], []
     kept = []
-    for schema, tokens in choose(world, count, every=max(1, 9_000 // count)):
-        gc.collect()
+    every = max(
+        1, len(list((data.require_root() / "data" / "maskbench").glob("*.json"))) // count // 2
+    )
+    for schema, tokens in choose(world, count, every=every):
+        trim()
         before = resident()
         compiled = constrain.compile(constrain.JsonSchema(schema), world.vocabulary)
         matcher = compiled.matcher()
@@ -117,15 +144,6 @@ def memory(world: Any, count: int) -> None:
         matcher.reset()
         held.append(compiled.memory)
         resident_each.append(resident() - before)
-        many = 2_000
-        gc.collect()
-        before = resident()
-        matchers = [compiled.matcher() for _ in range(many)]
-        for other in matchers:
-            for token in tokens[:100]:
-                other.advance(token)
-        per_matcher.append((resident() - before) / many)
-        del matchers
         kept.append(compiled)
     for name, values in (
         ("machine, states and masks of a schema, by its own count", held),
@@ -133,7 +151,6 @@ def memory(world: Any, count: int) -> None:
             "resident memory by a schema with one instance, tables of the vocabulary included",
             resident_each,
         ),
-        ("resident memory by a live matcher of up to 100 tokens", per_matcher),
     ):
         values.sort()
         print(

@@ -3,14 +3,18 @@
 // The machine reads nested arrays, objects and strings and has, in small, everything that mask
 // filling must get right: declared keys that behave differently from others (exceptional configs),
 // a language that strings must belong to (goals), and an outcome that decides what may follow.
+//
+// Afterwards several threads fill batches of shared matchers and follow sequences of their own.
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <random>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
+#include "constrain/batch.hpp"
 #include "constrain/errors.hpp"
 #include "constrain/session.hpp"
 
@@ -149,6 +153,40 @@ class ToyMachine final : public Machine {
   LexicalStepper& stepper_;
 };
 
+// What one of several threads does; false: a row is wrong.
+bool share(const std::shared_ptr<Constraint>& constraint, std::vector<std::unique_ptr<Matcher>>& all,
+           const std::vector<uint32_t>& expected, unsigned seed) {
+  std::mt19937 rng(seed);
+  const size_t words = expected.size();
+  std::vector<uint32_t> rows(all.size() * words), row(words);
+  for (int round = 0; round < 12; ++round) {
+    std::vector<BatchJob> jobs(all.size());
+    for (size_t i = 0; i < all.size(); ++i) {
+      jobs[i].matcher = all[i].get();
+      jobs[i].row = rows.data() + i * words;
+    }
+    fill_batch(jobs, 1 + rng() % 4);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (rows[i] == expected[i % words]) continue;
+      return std::printf("row %zu of a batch is wrong\n", i / words), false;
+    }
+    Matcher own(constraint);
+    for (int step = 0; step < 6; ++step) {
+      const MatcherLock lock(own);
+      own.fill(row.data());
+      for (int tries = 0; tries < 50; ++tries) {
+        const uint32_t token = rng() % 5010;
+        const bool allowed = test_bit(row.data(), token);
+        if (own.advance(token) != allowed) return std::printf("token %u is wrong\n", token), false;
+        if (allowed) break;
+      }
+      if (step == 3) own.rollback(own.tokens().size() / 2);
+      own.fill(row.data());
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -177,7 +215,7 @@ int main(int argc, char** argv) {
   ToyStepper stepper;
   ToyMachine machine(stepper);
   size_t compared = 0, finished = 0;
-  const std::lock_guard lock(constraint->first().mutex());
+  std::unique_lock lock(constraint->first().mutex());
   std::vector<uint32_t> row(vocabulary->words() + 1, 0xFFFFFFFFu);
   for (int walk = 0; walk < 60; ++walk) {
     Matcher matcher(constraint);
@@ -222,6 +260,20 @@ int main(int argc, char** argv) {
       for (const char ch : vocabulary->text(token)) machine.step(config, static_cast<uint8_t>(ch));
     }
   }
+  std::vector<uint32_t> expected(vocabulary->words());
+  Matcher(constraint).fill(expected.data());
+  lock.unlock();
+  std::vector<std::unique_ptr<Matcher>> all;
+  for (int i = 0; i < 40; ++i) all.push_back(std::make_unique<Matcher>(constraint));
+  std::atomic<bool> right{true};
+  std::vector<std::thread> threads;
+  for (unsigned i = 0; i < 4; ++i) {
+    threads.emplace_back([&, i] {
+      if (!share(constraint, all, expected, seed * 10 + i)) right = false;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  if (!right) return 1;
   std::printf("ok: %zu masks compared, %zu texts finished, generation %u, table generation %u\n",
               compared, finished, constraint->first().generation(),
               vocabulary->shard().tables().generation());

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <thread>
 
 #include "constrain/errors.hpp"
 
@@ -77,7 +78,15 @@ void lock_or_poll(std::timed_mutex& mutex) {
   if (thread.asking) {
     throw Error("this vocabulary is in use by the call that the signal handler interrupted");
   }
+#if defined(__SANITIZE_THREAD__)
+  // The sanitizers of older compilers do not know of locks with a time.
+  while (!mutex.try_lock()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    poll();
+  }
+#else
   while (!mutex.try_lock_for(kWait)) poll();
+#endif
 }
 
 }  // namespace constrain

@@ -64,6 +64,7 @@ Budget::Verdict Budget::judge(const Config& config) {
   if (!small) {
     const LexicalView view = machine_.lexical(config);
     if (in_unit(view) && !view.exceptional) {
+      if (machine_.effort() > effort_ && !ends_.contains(view.cursor)) return Verdict::kLong;
       const uint32_t needed = unit_need(config, view.cursor);
       if (needed != kNever) return answer(needed);
     }
@@ -177,6 +178,10 @@ void Budget::keep_inside(const Config& config, const LexCursor& cursor, uint32_t
     }
   }
   for (const Group& group : groups(cursor, node)) {
+    if (machine_.effort() > effort_ && !ends_.contains(group.cursor)) {
+      for (const uint32_t token : group.tokens) drop(token);
+      continue;
+    }
     const uint32_t needed = unit_need(config, group.cursor);
     if (needed <= left_) {
       note(needed);

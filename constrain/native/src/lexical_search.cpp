@@ -7,8 +7,6 @@
 namespace constrain {
 
 namespace {
-// Languages looked at before a search gives up.
-constexpr size_t kSearchBudget = 60000;
 // Derivatives of parts that a search may take.  Languages of many parts get less after a search that
 // was given up: there will be many like it.
 constexpr size_t kSearchWork = 4'000'000;

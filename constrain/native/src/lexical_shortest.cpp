@@ -8,8 +8,9 @@ namespace constrain {
 
 namespace {
 
-constexpr size_t kSearchBudget = 60'000;   // languages looked at
+constexpr size_t kFinishBudget = 2'000;    // languages looked at for the end of a cursor
 constexpr size_t kRemembered = 64;         // code points of a text that is worth remembering
+constexpr uint64_t kStep = 4;              // what a language costs, in the steps of other searches
 constexpr uint32_t kKind = 7u << 28;       // of a decoder, see lexical_decode.cpp
 constexpr const char* kHex = "0123456789abcdef";
 
@@ -117,17 +118,28 @@ bool LexicalPool::shortest(LexId start, bool raw, std::vector<uint32_t>& out) {
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
   queue.push({0, start});
   std::vector<uint32_t> choices;
-  for (size_t steps = 0; !queue.empty() && steps < kSearchBudget; ++steps) {
+  // The best end through a language whose own is known.
+  uint32_t best = UINT32_MAX;
+  LexId through = kNothing;
+  const auto ended = [&](LexId last, std::vector<uint32_t> rest) {
+    std::reverse(rest.begin(), rest.end());
+    for (LexId at = last; at != start; at = reached[at].from) {
+      if (rest.size() <= kRemembered) {
+        shortest_.set(pack(at, raw), text(std::vector<uint32_t>(rest.rbegin(), rest.rend())));
+      }
+      rest.push_back(reached[at].code_point);
+    }
+    out.assign(rest.rbegin(), rest.rend());
+    if (out.size() <= kRemembered) shortest_.set(key, text(out));
+    return true;
+  };
+  for (size_t steps = 0; !queue.empty() && steps < most_steps_; ++steps) {
     const auto [cost, id] = queue.top();
+    if (cost >= best) break;
     queue.pop();
     if (cost > reached[id].cost) continue;
-    ++effort_;
-    if (accepts(id)) {
-      for (LexId at = id; at != start; at = reached[at].from) out.push_back(reached[at].code_point);
-      std::reverse(out.begin(), out.end());
-      if (out.size() <= kRemembered) shortest_.set(key, text(out));
-      return true;
-    }
+    effort_ += kStep;
+    if (accepts(id)) return ended(id, {});
     cheapest(id, raw, choices);
     for (const uint32_t c : choices) {
       const LexId next = advance(id, c);
@@ -138,10 +150,21 @@ bool LexicalPool::shortest(LexId start, bool raw, std::vector<uint32_t>& out) {
         if (it->second.cost <= total) continue;
         it->second = {total, id, c};
       }
-      queue.push({total, next});
+      const uint32_t known = shortest_.find(pack(next, raw));
+      if (known == FlatMap::kMissing) {
+        queue.push({total, next});
+        continue;
+      }
+      uint32_t whole = total;
+      for (const uint32_t x : text_code_points(known)) whole += cost_of(x, raw);
+      if (whole < best) best = whole, through = next;
     }
   }
-  return witness(start, out);   // too large for this search
+  if (through != kNothing) {
+    return ended(through, text_code_points(shortest_.find(pack(through, raw))));
+  }
+  // Too large for this search.
+  return most_steps_ == kSearchBudget && witness(start, out);
 }
 
 // The bytes behind the decoder's position that make it this code point.
@@ -237,7 +260,10 @@ bool LexicalPool::finish(LexId goal, uint32_t decoder, std::string& out) {
 
 LexStep LexicalPool::finish(const LexCursor& cursor, std::string& out, uint32_t& outcome_id) {
   std::string text;
-  if (!finish(cursor.goal, cursor.decoder, text)) return LexStep::kDead;
+  most_steps_ = kFinishBudget;
+  const bool found = finish(cursor.goal, cursor.decoder, text);
+  most_steps_ = kSearchBudget;
+  if (!found) return LexStep::kDead;
   text += terminator(cursor.decoder);
   LexCursor at = cursor;
   LexStep last = LexStep::kInside;

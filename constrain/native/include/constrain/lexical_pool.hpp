@@ -267,6 +267,8 @@ class LexicalPool final : public LexicalStepper, public CharacterStepper {
   template <class Leaf>
   LexId rebuild(LexId id, Leaf leaf, std::unordered_map<LexId, LexId>& memo);
 
+  static constexpr size_t kSearchBudget = 60'000;   // languages that a search looks at
+  size_t most_steps_ = kSearchBudget;
   uint64_t effort_ = 0;
   std::vector<Node> nodes_;
   IdSet node_set_;

@@ -26,6 +26,7 @@ class TextMachine final : public Machine {
   uint32_t most_needed(const Config& config, uint32_t, uint32_t) override {
     return pool_.farthest({config.w[0], 0, config.w[1]});
   }
+  uint64_t effort() const override { return pool_.effort(); }
 
  private:
   LexicalPool& pool_;

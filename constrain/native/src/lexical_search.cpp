@@ -66,7 +66,6 @@ bool LexicalPool::search_live(LexId start) {
     if (many && given_up_ < kMostHalvings) ++given_up_;
     return true;
   }
-  if (many && given_up_ > 0) --given_up_;
   if (!found) {
     for (const auto& [id, from] : parent) nodes_[id].live = 0;
     return false;

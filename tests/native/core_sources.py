@@ -28,3 +28,9 @@ def without_machines() -> list[str]:
 def lexical() -> list[str]:
     """String languages and their tables."""
     return _all_but(*_MACHINES, *_SESSIONS)
+
+
+def regexes() -> list[str]:
+    """Automata of regular expressions."""
+    names = [*sorted((NATIVE / "src").glob("regex_*.cpp")), NATIVE / "src" / "poll.cpp"]
+    return [str(path) for path in names]

@@ -19,8 +19,8 @@ from typing import IO
 
 import pytest
 
-_ROOT = Path(__file__).resolve().parents[2]
-_NATIVE = _ROOT / "constrain" / "native"
+from tests.native.core_sources import NATIVE, regexes
+
 NOTHING = 0xFFFFFFFF
 
 
@@ -102,9 +102,8 @@ def runner() -> RegexRunner:
     folder = tempfile.mkdtemp(prefix="constrain-regex-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     executable = Path(folder) / "regex_dfa_test"
-    sources = sorted((_NATIVE / "src").glob("regex_*.cpp"))
     command = [compiler, "-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror"]
-    command += ["-I", str(_NATIVE / "include"), "-o", str(executable)]
-    command += [str(Path(__file__).with_name("regex_dfa_test.cpp")), *map(str, sources)]
+    command += ["-I", str(NATIVE / "include"), "-o", str(executable)]
+    command += [str(Path(__file__).with_name("regex_dfa_test.cpp")), *regexes()]
     subprocess.run(command, check=True)
     return RegexRunner(executable)

@@ -48,9 +48,11 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _run(installed: Path, *arguments: str) -> str:
-    environment = {**os.environ, "PYTHONPATH": str(installed), "PYTHONSAFEPATH": "1"}
+    # Without site, so that an editable install of the checkout is not found first.
+    paths = [str(installed), *(path for path in sys.path if path.endswith("-packages"))]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONSAFEPATH": "1"}
     done = subprocess.run(
-        [sys.executable, *arguments],
+        [sys.executable, "-S", *arguments],
         cwd=installed.parent,
         env=environment,
         capture_output=True,

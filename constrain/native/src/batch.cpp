@@ -23,8 +23,8 @@ namespace {
 
 constexpr size_t kMostThreads = Vocabulary::kMostShards;
 constexpr size_t kJobsPerThread = 8;
-// Waking a thread and waiting for it takes about as long as this much work, in nanoseconds.
-constexpr uint64_t kWorkPerThread = 30'000;
+// Waking a thread and waiting for it takes about a third of this, in nanoseconds.
+constexpr uint64_t kWorkPerThread = 200'000;
 constexpr size_t kMovableTokens = 256;   // which are read again after a move
 constexpr std::chrono::milliseconds kWait{10};
 
@@ -275,11 +275,13 @@ void fill_batch(std::span<BatchJob> jobs, size_t threads) {
     threads = 1;
     for (BatchJob& job : jobs) fill_one(job);
   }
-  // Other threads may do the same in between, which does not matter.
+  // Other threads may do the same in between, which does not matter.  Waiting for threads is no cost
+  // of masks: behind such a call the estimate only fades, so that one thread measures it again.
   std::atomic<uint64_t>& cost = vocabulary.mask_cost();
   const uint64_t before = cost.load(std::memory_order_relaxed);
-  const uint64_t taken = (nanoseconds() - start) * threads / jobs.size();
-  cost.store((before * 3 + taken) / 4, std::memory_order_relaxed);
+  const uint64_t taken = (nanoseconds() - start) / jobs.size();
+  cost.store(threads > 1 ? before - before / 16 : (before * 3 + taken) / 4,
+             std::memory_order_relaxed);
 }
 
 }  // namespace constrain

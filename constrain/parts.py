@@ -7,6 +7,7 @@ A *part* is a str, which means itself, or a spec.  A spec is a part by a method
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
@@ -32,14 +33,14 @@ _MAX_DEPTH = 100
 _MAX_PARTS = 100_000
 
 
-class GrammarSpec:
+class GrammarSpec(ABC):
     """A spec whose program is a grammar: subclasses have `expression`, and are immutable."""
 
     __slots__ = ("_embedded", "_made")
 
+    @abstractmethod
     def expression(self, builder: GrammarBuilder) -> Expression:
         """The texts as an expression of a grammar that is being built."""
-        raise NotImplementedError
 
     def program(self) -> Program:
         """The program, compiled on the first call and kept.

@@ -58,7 +58,7 @@ def _type(t: Translator, frame: Frame, value: object) -> None:
                 t.places.add(frame.place, "type"),
                 f"type must be one of {', '.join(sorted(_NAMES))}, found {found}",
             )
-    if _constants(frame) is not None and _decides_type(frame, names):
+    if _constants(frame) is not None and _decides_type(names):
         return  # the constants have been filtered by type
     builder = t.builder
     if len(names) == 1:
@@ -89,9 +89,8 @@ def _constants(frame: Frame) -> list | None:
     return values if type(values) is list else None
 
 
-def _decides_type(frame: Frame, names: object) -> bool:
+def _decides_type(names: list) -> bool:
     """Whether the type of a Python value decides `type`: not so where integers are told apart."""
-    names = names if type(names) is list else [names]
     return "integer" not in names or "number" in names
 
 
@@ -100,7 +99,7 @@ def _filtered(frame: Frame, values: list) -> list:
     if names is None or frame.context.handlers.get("type") is None:
         return values
     names = names if type(names) is list else [names]
-    if "any" in names or not _decides_type(frame, names):
+    if "any" in names or not _decides_type(names):
         return values
     return [value for value in values if _ONE_WORD[type(value)] in names]
 

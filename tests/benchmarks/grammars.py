@@ -33,14 +33,13 @@ from tests.benchmarks.measuring import (
     CLOCKS,
     Clock,
     Result,
+    compared,
     gather,
     machine,
     measure_schema,
     run_on,
     settle,
-    shared,
     statistics,
-    summarise,
 )
 from tests.reference import vocabularies
 
@@ -375,15 +374,7 @@ def measure(
             found[name][case.name] = measure_case(made[name], case, vocabulary, clock)
     results = {name: [one.cold for one in found[name].values()] for name in names}
     return {
-        "engines": {
-            name: {
-                "version": made[name].version,
-                "settings": made[name].settings,
-                **summarise(results[name]),
-            }
-            for name in names
-        },
-        "against": {name: shared(results[names[0]], results[name]) for name in names[1:]},
+        **compared(made, results),
         "grammars": {
             case.name: {name: _entry(found[name][case.name]) for name in names} for case in chosen
         },

@@ -12,7 +12,7 @@ import gc
 import os
 import platform
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -256,3 +256,19 @@ def shared(one: Sequence[Result], other: Sequence[Result]) -> dict[str, Any]:
         chosen = [result for result in results if result.schema in both]
         found[side] = {what: statistics(gather(chosen, what)) for what in TIMES}
     return found
+
+
+def compared(made: Mapping[str, Any], results: Mapping[str, Sequence[Result]]) -> dict[str, Any]:
+    """`engines` and `against` of a report: engines by name, the first beside each of the others."""
+    first, *others = made
+    return {
+        "engines": {
+            name: {
+                "version": engine.version,
+                "settings": engine.settings,
+                **summarise(results[name]),
+            }
+            for name, engine in made.items()
+        },
+        "against": {name: shared(results[first], results[name]) for name in others},
+    }

@@ -23,12 +23,11 @@ from tests.benchmarks.measuring import (
     CLOCKS,
     Clock,
     Result,
+    compared,
     machine,
     measure_schema,
     run_on,
     settle,
-    shared,
-    summarise,
 )
 from tests.reference import data, vocabularies
 from tests.reference.vocabularies import TestVocabulary
@@ -52,17 +51,7 @@ def measure(
     for index, bench in enumerate(schemas):
         for name in names if index % 2 == 0 else list(reversed(names)):
             results[name].append(measure_schema(made[name], bench, vocabulary, clock=clock))
-    return {
-        "engines": {
-            name: {
-                "version": made[name].version,
-                "settings": made[name].settings,
-                **summarise(results[name]),
-            }
-            for name in names
-        },
-        "against": {name: shared(results[names[0]], results[name]) for name in names[1:]},
-    }
+    return compared(made, results)
 
 
 def main() -> None:

@@ -152,6 +152,30 @@ def test_masks_on_walks(name: str) -> None:
             jsonschema.validate(call.arguments, {**SCHEMAS[call.name], "type": "object"})
 
 
+# What spoils a text.
+DRAWN = [
+    "",
+    " ",
+    "\n",
+    "x",
+    "1",
+    "<",
+    ">",
+    "{",
+    "}",
+    "'",
+    '"',
+    ",",
+    "[",
+    "]",
+    ":",
+    "True",
+    "null",
+    "\\n",
+    "é",
+]
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_texts_are_judged_as_the_parser_reads_them(name: str) -> None:
     """Messages and spoiled messages against the reader of the format and the schemas."""
@@ -168,26 +192,7 @@ def test_texts_are_judged_as_the_parser_reads_them(name: str) -> None:
         for _ in range(25):
             at = rng.randrange(len(written) + 1)
             gone = rng.choice([0, 0, 1, 1, 2, 7])
-            put = rng.choice(
-                [
-                    "",
-                    " ",
-                    "\n",
-                    "x",
-                    "1",
-                    "<",
-                    ">",
-                    "{",
-                    "}",
-                    '"',
-                    "'",
-                    ",",
-                    "[",
-                    "]",
-                    "True",
-                    "null",
-                ]
-            )
+            put = rng.choice(DRAWN)
             texts.append(written[:at] + put + written[at + gone :])
         for text in texts:
             wanted = reference.accepts(text)
@@ -216,29 +221,6 @@ class _Program:
 
     def program(self) -> Any:
         return self._program
-
-
-DRAWN = [
-    "",
-    " ",
-    "\n",
-    "x",
-    "1",
-    "<",
-    ">",
-    "{",
-    "}",
-    "'",
-    '"',
-    ",",
-    "[",
-    "]",
-    ":",
-    "True",
-    "null",
-    "\\n",
-    "é",
-]
 
 
 def _arguments_case(name: str, tool: Any) -> tuple[Any, Any, Any]:
